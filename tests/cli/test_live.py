@@ -48,6 +48,9 @@ CONFIG = """\
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 clientConnection: {kubeconfig: /etc/kubernetes/scheduler.conf}
+profiles:
+- plugins:
+    score: {disabled: [{name: NodeResourcesFit}], enabled: [{name: NodeResourcesFit, weight: 7}]}
 """
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes through /proc")
 
@@ -134,6 +137,28 @@ def test_explain_shows_why_no_node_is_feasible_and_what_is_waited_for(up: Runnin
     assert "registered by NodeResourcesFit" in result.out
 
 
+def test_explain_decides_the_pod_again_and_shows_what_would_help(up: Running, on_cluster: Mooring):
+    up.program.mentions('"Unable to schedule pod; no fit; waiting"')
+    result = on_cluster("explain", "too-big")
+    first = result.out.splitlines()[0]
+    assert first.endswith("waits for a node (profile default-scheduler, Pending): both nodes have too little cpu.")
+    assert "Recomputed with profile default-scheduler on the cluster as the API server shows it now:\n" in result.out
+    assert "What would help? Each was verified by deciding again.\n" in result.out
+    recorded = on_cluster("explain", "too-big", "--recorded").out
+    assert "Recomputed" not in recorded
+    assert "Without an event it is tried at " in recorded
+
+
+def test_explain_decides_with_the_configuration_of_the_scheduler_that_runs(up: Running, on_cluster: Mooring):
+    up.program.mentions('"Successfully bound pod to node"')
+    found = json.loads(on_cluster("explain", "fits", "-o", "json").out)
+    then = {score["plugin"]: score["weight"] for score in found["decision"]["scores"]}
+    now = {plugin["plugin"]: plugin["weight"] for plugin in found["recomputed"]["table"]["plugins"]}
+    assert now == then
+    assert now["NodeResourcesFit"] == 7
+    assert found["recomputed"]["runnerUp"]["node"] != found["node"]
+
+
 def test_explain_prints_json(up: Running, on_cluster: Mooring):
     up.program.mentions('"Successfully bound pod to node"')
     found = json.loads(on_cluster("explain", "default/fits", "-o", "json").out)
@@ -169,15 +194,19 @@ def test_explain_refuses_what_is_no_pod(up: Running, on_cluster: Mooring, argume
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [("deploy/web",), ("deployment.apps/web",), ("statefulset/web",), ("Job/web",), ("rs/web", "-n", "shop")],
+    ("arguments", "kind"),
+    [
+        (("deploy/web",), "Deployment"),
+        (("deployment.apps/web",), "Deployment"),
+        (("statefulset/web",), "StatefulSet"),
+        (("Job/web",), "Job"),
+        (("rs/web", "-n", "shop"), "ReplicaSet"),
+    ],
 )
-def test_explain_of_a_workload_shows_how_to_list_its_pods(up: Running, on_cluster: Mooring, arguments: tuple[str, ...]):
+def test_explain_of_an_owner_that_is_not_there(up: Running, on_cluster: Mooring, arguments: tuple[str, ...], kind: str):
     result = on_cluster("explain", *arguments)
     assert result.code == 2
-    assert f'explain takes a pod, and "{arguments[0]}" is a workload.' in result.err
-    assert f"kubectl get pods -l SELECTOR (kubectl describe {arguments[0]} shows the selector)" in result.err
-    assert "there is no pod" not in result.err
+    assert f'there is no {kind} "web" in namespace "{"shop" if "-n" in arguments else "default"}".' in result.err
 
 
 def test_explain_shows_that_evicting_pods_of_a_small_node_would_not_help(up: Running, on_cluster: Mooring):

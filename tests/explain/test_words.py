@@ -97,7 +97,7 @@ def test_a_single_feasible_node_was_not_scored():
 
 def test_a_refused_pod_shows_who_refused_which_nodes_and_what_it_waits_for():
     assert explained(a_refusal(), queue="unschedulable") == dedent("""\
-        Pod shop/web waits for a node (profile default-scheduler, Pending).
+        Pod shop/web waits for a node (profile default-scheduler, Pending): 8 of 9 nodes have too little cpu.
 
         Last decision: attempt 2 at 2026-01-01T12:00:00Z.
           0/9 nodes are available: 1 node(s) had no widget, 8 Insufficient cpu.
@@ -125,7 +125,7 @@ def test_a_pod_refused_after_a_node_was_chosen_names_the_plugin():
     refused = a_placed_decision(node=None, message="0/1 nodes are available: 1 no quota left.", refusedBy=["Quota"])
     refused["rejections"] = a_refusal()["rejections"][1:]
     assert explained(refused, queue="backoff") == dedent("""\
-        Pod shop/web waits for a node (profile default-scheduler, Pending).
+        Pod shop/web waits for a node (profile default-scheduler, Pending): a node was chosen, and Quota rejected it.
 
         Last decision: attempt 1 at 2026-01-01T12:00:00Z.
           0/1 nodes are available: 1 no quota left.
@@ -170,13 +170,13 @@ def test_a_scheduler_without_a_decision_in_memory():
 
 
 def test_a_gated_pod_names_who_keeps_it_out():
-    gating = {"uid": "u", "plugin": "SchedulingGates", "reasons": ["waiting for scheduling gates: [later]"]}
+    gating = {"uid": "u", "plugin": "SchedulingGates", "reasons": ["waits for [later]"]}
     condition = {"reason": "SchedulingGated", "message": "Scheduling is blocked due to non-empty scheduling gates"}
-    assert explained(None, condition=condition, gating=gating) == dedent("""\
-        Pod shop/web waits for a node (profile default-scheduler, Pending).
-          SchedulingGates keeps it out of the queue: waiting for scheduling gates: [later]
-          SchedulingGated: Scheduling is blocked due to non-empty scheduling gates
-        """)
+    assert explained(None, condition=condition, gating=gating).splitlines() == [
+        "Pod shop/web waits for a node (profile default-scheduler, Pending): "
+        "SchedulingGates keeps it out of the queue: waits for [later].",
+        "  SchedulingGated: Scheduling is blocked due to non-empty scheduling gates",
+    ]
 
 
 def test_without_a_scheduler_that_is_reported():

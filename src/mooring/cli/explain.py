@@ -1,45 +1,89 @@
-"""`mooring explain POD`: queries the scheduler that decided; without one, shows what the API server knows."""
+"""`mooring explain POD`: what the scheduler that decided has recorded, and the pod decided again on the cluster now.
+
+Without a scheduler of this user that decided the pod, the recomputation is all: it explains pods of kube-scheduler and
+pods in files, too.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from mooring.base.errors import ApiError, Fault, OperatorMistake
+from mooring.base.errors import Fault, MooringError, OperatorMistake
 from mooring.base.visible import visible_values
-from mooring.cli.output import print_json, print_line, print_lines
+from mooring.cli.explained_cluster import ExplainedSource, live_pod, pod_in, pod_named, print_document, source_options
+from mooring.cli.output import print_line
+
+if TYPE_CHECKING:
+    from mooring.objects import Pod
+    from mooring.simulator import Cluster
+
+SHOWN_NODES = 5
+"""Rows of the table of scores, unless it is wide."""
+ENDED = ("Succeeded", "Failed")
+CHOSEN = ("waiting on permit", "binding")
+"""Where pods are that have their node already: they are not decided again."""
 
 
 @click.command()
 @click.argument("pod")
-@click.option("-n", "--namespace", metavar="NAME", help="Namespace of the pod.  [default: the kubeconfig's]")
+@source_options
 @click.option(
-    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to print."
+    "--recorded",
+    is_flag=True,
+    help="Only what the scheduler and the API server have recorded; nothing is listed and nothing decided again.",
 )
-@click.option("--kubeconfig", metavar="FILE", help="The cluster.  [default: $KUBECONFIG, ./mooring.kubeconfig, …]")
-def explain(pod: str, namespace: str | None, output: str, kubeconfig: str | None) -> None:
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "wide", "json", "yaml"]),
+    default="text",
+    show_default=True,
+    help="How to print; wide: the scores of all nodes.",
+)
+def explain(pod: str, source: ExplainedSource, namespace: str | None, recorded: bool, output: str) -> None:
     """Explain why POD runs where it does, or why it is still pending.
+
+    POD is also the owner of pods, as deployment/web: its pods are grouped by cause. With a scheduler of yours on this
+    machine, its own decision is shown; in any case the pod is decided again on the cluster as it is now, nothing is
+    written, and what would help is verified so.
 
     \b
     Example:
       mooring explain web-0 --namespace shop
-      mooring explain pod/web-0
+      mooring explain deployment/web
+      mooring explain web-0 --cluster prod.snapshot -o wide
     """
-    from mooring.explain import in_full
-
-    found, problem = asyncio.run(_look(pod, namespace, kubeconfig))
-    if output == "json":
-        print_json(found)
+    if (owner := _owner_named(pod)) is not None:
+        if recorded:
+            raise click.UsageError("--recorded is about one pod: what the scheduler knows of it.")
+        _explain_owner(source, owner, namespace, output)
+        return
+    if source.file is not None:
+        if recorded:
+            raise click.UsageError("--recorded is about a scheduler that runs; a file has none.")
+        found, problem = _look_into_file(pod, namespace, source, output), None
     else:
-        with _of_this_version():
-            text = in_full(visible_values(found))
-        print_lines(text, are_values_visible=True)
+        found, problem = _look(pod, namespace, source, recorded, output)
+    _print(found, output)
     if problem is not None:
         raise Fault(problem)
+
+
+def _print(found: dict[str, Any], output: str) -> None:
+    from mooring.explain import in_full, summary
+
+    def text() -> str:
+        with _of_this_version():
+            return in_full(visible_values(found), is_wide=output == "wide")
+
+    with _of_this_version():
+        reason = summary(found)
+    print_document({**found, "summary": reason} if reason else found, output, text)
 
 
 @contextlib.contextmanager
@@ -54,83 +98,129 @@ def _of_this_version() -> Iterator[None]:
         ) from error
 
 
-POD_KINDS = ("pod", "pods", "po")
+# Owners
 
 
-WORKLOAD_KINDS = (
-    *("deployment", "deployments", "deploy", "replicaset", "replicasets", "rs", "statefulset", "statefulsets", "sts"),
-    *("daemonset", "daemonsets", "ds", "job", "jobs", "cronjob", "cronjobs", "cj"),
-    *("replicationcontroller", "replicationcontrollers", "rc"),
-)
-"""As kubectl takes them; a group may follow: `deployment.apps`."""
-
-
-def _is_workload(kind: str) -> bool:
-    return kind.partition(".")[0].lower() in WORKLOAD_KINDS
-
-
-def _no_workloads(text: str) -> OperatorMistake:
-    return OperatorMistake(
-        f'explain takes a pod, and "{text}" is a workload. List its pods with kubectl get pods -l SELECTOR (kubectl '
-        f"describe {text} shows the selector), then explain one of them."
-    )
-
-
-def _named(text: str, namespace: str | None) -> tuple[str | None, str]:
-    """Namespace and name of `web`, `shop/web` or `pod/web`, as kubectl prints it."""
+def _owner_named(text: str) -> tuple[tuple[str, str], str] | None:
+    """The kind and name of `deployment/web` or `deployment.apps/web`; None: it is no such thing."""
     kind, is_prefixed, name = text.partition("/")
     if not is_prefixed:
-        return namespace, text
-    if kind in POD_KINDS:
-        return namespace, name
-    if "." in kind or namespace is not None:
-        if _is_workload(kind):
-            raise _no_workloads(text)
-        raise OperatorMistake(f'"{text}" is no pod; name a pod as NAME, NAMESPACE/NAME or pod/NAME.')
-    return kind, name
+        return None
+    from mooring.why.owner_kinds import OWNER_KINDS
+
+    known = OWNER_KINDS.get(kind.partition(".")[0].lower())
+    return (known, name) if known is not None else None
 
 
-async def _look(text: str, namespace: str | None, kubeconfig: str | None) -> tuple[dict[str, Any], str | None]:
-    """What is known of the pod; and why a scheduler of this user could not add more."""
-    from mooring.cli.kubeconfig_file import connection_here
-    from mooring.client import ApiClient
-    from mooring.objects import Pod
-    from mooring.scheduler.introspection.explain_client import query
+def _explain_owner(
+    source: ExplainedSource, owner: tuple[tuple[str, str], str], namespace: str | None, output: str
+) -> None:
+    from mooring.explain import owner_in_full
+    from mooring.why import explain_owner
 
-    connection = connection_here(kubeconfig)
-    namespace, name = _named(text, namespace)
-    namespace = namespace or connection.namespace or "default"
-    async with ApiClient(connection) as client:
-        try:
-            pod = await client.get_as(Pod, name, namespace)
-        except ApiError as error:
-            if error.code == 404:
-                if "/" in text and _is_workload(text.partition("/")[0]):
-                    raise _no_workloads(text) from error
-                raise OperatorMistake(
-                    f'there is no pod "{name}" in namespace "{namespace}" on {connection.address}; '
-                    "give another namespace with -n."
-                ) from error
-            raise
+    if source.file is not None:
+        cluster = source.read_file()
+    else:
+        connection = source.connection()
+        namespace = namespace or connection.namespace
+        cluster = source.read_live(connection)
+    kind, name = owner
+    with source.recomputation(cluster) as recomputation:
+        found = explain_owner(recomputation, kind, namespace or "default", name)
+    found["notes"] = list(cluster.notes)
+    _warn(cluster)
+    print_document(found, output, lambda: owner_in_full(visible_values(found)))
+
+
+def _warn(cluster: Cluster) -> None:
+    for note in cluster.notes:
+        print_line(f"Warning: {note}", err=True)
+
+
+# One pod
+
+
+def _look_into_file(text: str, namespace: str | None, source: ExplainedSource, output: str) -> dict[str, Any]:
+    cluster = source.read_file()
+    namespace, name = pod_named(text, namespace)
+    pod = pod_in(cluster, source, namespace or "default", name)
+    return _known(pod) | {"isFile": True, "recomputed": _recomputed(cluster, source, pod, output, None)}
+
+
+def _recomputed(
+    cluster: Cluster, source: ExplainedSource, pod: Pod, output: str, configuration: dict[str, Any] | None
+) -> dict[str, Any]:
+    from mooring.why import recomputed
+
+    with source.recomputation(cluster, configuration) as recomputation:
+        found = recomputed(recomputation, pod, SHOWN_NODES if output == "text" else None)
+    return found | ({"notes": list(cluster.notes)} if cluster.notes else {})
+
+
+def _known(pod: Pod) -> dict[str, Any]:
+    """By the API server."""
     found: dict[str, Any] = {
         "pod": pod.key,
         "profile": pod.spec.scheduler_name,
         "node": pod.spec.node_name or None,
         "phase": pod.status.phase,
     }
-    if (condition := pod.condition("PodScheduled")) is not None and condition.status == "False":
+    if (condition := pod.condition("PodScheduled")) is not None and condition.status == "False" and condition.message:
         found["condition"] = {"reason": condition.reason, "message": condition.message}
-    queried = query(connection.server, {"explain": pod.key})
+    return found
+
+
+def _look(
+    text: str, namespace: str | None, source: ExplainedSource, recorded: bool, output: str
+) -> tuple[dict[str, Any], str | None]:
+    """What is known of the pod; and why a scheduler of this user could not add more."""
+    from mooring.client import ApiClient
+    from mooring.scheduler.introspection.explain_client import query
+
+    connection = source.connection()
+    namespace, name = pod_named(text, namespace)
+
+    async def read() -> Pod:
+        async with ApiClient(connection) as client:
+            return await live_pod(client, connection, namespace or connection.namespace or "default", name)
+
+    pod = asyncio.run(read())
+    found = _known(pod)
+    queried = query(connection.server, {"explain": pod.key, "configuration": True})
     with _of_this_version():
         known = _known_by(queried.responses, pod.uid)
         silence = [_silence(found) for found in queried.responses if "heldUp" in found or "error" in found]
+        configuration = configuration_of(queried.responses, pod)
     is_silent = "decision" not in known and "gating" not in known and (bool(silence) or queried.is_unresponsive)
     sentences = [*silence, *queried.problems]
     for sentence in sentences[1:] if is_silent else sentences:
         print_line(f"Warning: {sentence}", err=True)
-    if not is_silent:
-        return found | known, None
-    return found | {"isUnresponsive": True, "problem": sentences[0]}, sentences[0]
+    problem = sentences[0] if is_silent else None
+    found |= {"isUnresponsive": True, "problem": problem} if is_silent else known
+    if not recorded and not is_silent and pod.status.phase not in ENDED and found.get("queue") not in CHOSEN:
+        try:
+            cluster = source.read_live(connection, configuration)
+            here = next((each for each in cluster.pods if each.uid == pod.uid), None)
+            if here is None:
+                raise Fault("the pod was deleted, or has ended, while the cluster was listed.")
+            found["recomputed"] = _recomputed(cluster, source, here, output, configuration)
+        except OperatorMistake as error:
+            if source.config_file is not None or configuration is None:
+                raise
+            why = "; ".join(problem.message for problem in error.problems) or error.summary
+            found["notRecomputed"] = f"{why} Name the scheduler's plugins by --plugins, as it does."
+        except MooringError as error:
+            found["notRecomputed"] = str(error)
+    return found, problem
+
+
+def configuration_of(responses: list[dict[str, Any]], pod: Pod) -> dict[str, Any] | None:
+    """Of the scheduler here that serves the pod."""
+    for response in responses:
+        configuration = response.get("configuration") or {}
+        if pod.spec.scheduler_name in [each.get("schedulerName") for each in configuration.get("profiles", ())]:
+            return dict(configuration)
+    return None
 
 
 def _silence(response: dict[str, Any]) -> str:
@@ -152,7 +242,8 @@ def _known_by(responses: list[dict[str, Any]], uid: str) -> dict[str, Any]:
         if (gating := response.get("gating")) and gating["uid"] == uid:
             known["gating"] = gating
         if response.get("found") and response["decision"]["uid"] == uid:
-            return known | {"decision": response["decision"], "queue": response["queue"]}
+            known |= {"decision": response["decision"], "queue": response["queue"]}
+            return known | ({"nextAttempt": response["nextAttempt"]} if "nextAttempt" in response else {})
         if "profiles" not in response:
             continue
         # Two replicas on one machine serve the same.

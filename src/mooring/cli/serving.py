@@ -29,6 +29,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 KUBE_SCHEDULERS_PORT = 10259
 EMULATED = "1.36"
+EXPLAIN_PATH = "/explain/"
 LISTED = ("/configz", "/healthz", "/livez", "/metrics", "/readyz")
 """What /statusz names, as kube-scheduler's does; and /flagz, where there is a command line to show."""
 
@@ -268,6 +269,7 @@ def secure_server(
     from mooring.base.clock import SystemClock
     from mooring.scheduler.serving.health import Health
     from mooring.scheduler.serving.metric_filter import MetricFilter
+    from mooring.scheduler.serving.pages import DecisionPage
     from mooring.scheduler.serving.server import SecureServer
 
     # kube-scheduler lets the verbosity be set where profiling is on.
@@ -279,6 +281,7 @@ def secure_server(
         SystemClock(),
         authentication=_connection("--authentication-kubeconfig", flags.authentication_kubeconfig) or own,
         authorization=_connection("--authorization-kubeconfig", flags.authorization_kubeconfig) or own,
+        decisions=DecisionPage(EXPLAIN_PATH, socket.respond) if (socket := scheduler.explain_socket) else None,
     )
 
 

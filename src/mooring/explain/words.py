@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 from mooring.base.durations import go_duration
 from mooring.base.errors import did_you_mean
-
-NAMED_NODES = 5
-UNRESOLVABLE, TOO_SMALL = "UnschedulableAndUnresolvable", "Insufficient "
-
-Evidence = dict[str, Any]
+from mooring.explain.decision_words import Evidence, placed_lines, refused_lines
+from mooring.explain.plain_words import dominant_reason
+from mooring.explain.recomputed_words import recomputation_lines
 
 
 def in_one_line(decision: Evidence) -> str:
@@ -26,15 +22,43 @@ def in_one_line(decision: Evidence) -> str:
     return f"score {decision['total']} ({', '.join(scores)}); {feasible}"
 
 
-def in_full(found: Evidence) -> str:
-    """For `mooring explain`: what the API server knows, then the scheduler's last decision."""
-    return "\n".join(_lines(found))
+def in_full(found: Evidence, *, is_wide: bool = False) -> str:
+    """For `mooring explain`: what the API server knows, the scheduler's last decision, and one that was taken now.
+
+    `is_wide`: all nodes that were scored.
+    """
+    return "\n".join(_lines(found, is_wide))
 
 
-def _lines(found: Evidence) -> Iterator[str]:
-    yield f"Pod {found['pod']} {_where(found)} (profile {found['profile']}, {found.get('phase') or 'Pending'})."
-    if gating := found.get("gating"):
-        yield f"  {gating['plugin']} keeps it out of the queue: {'; '.join(gating['reasons'])}"
+def summary(found: Evidence) -> str:
+    """Why the pod is pending, in plain words: what most nodes lack. "" for one that is not, or where none is known."""
+    if found["node"]:
+        return ""
+    recomputed = found.get("recomputed") or {}
+    gating = found.get("gating") or recomputed.get("gating")
+    if gating:
+        return f"{gating['plugin']} keeps it out of the queue: {'; '.join(gating['reasons'])}"
+    for decision in (found.get("decision"), recomputed.get("decision")):
+        if decision is not None and (reason := dominant_reason(decision)):
+            return reason
+    return ""
+
+
+def _lines(found: Evidence, is_wide: bool) -> Iterator[str]:
+    reason = summary(found)
+    status = f"(profile {found['profile']}, {found.get('phase') or 'Pending'})"
+    yield f"Pod {found['pod']} {_where(found)} {status}{f': {reason}' if reason else ''}."
+    yield from _recorded(found)
+    if (recomputed := found.get("recomputed")) is not None:
+        yield ""
+        yield from recomputation_lines(found, recomputed, is_wide)
+    elif why := found.get("notRecomputed"):
+        yield ""
+        yield f"It was not decided again: {why}"
+
+
+def _recorded(found: Evidence) -> Iterator[str]:
+    """What the scheduler that decided knows."""
     decision = found.get("decision")
     if decision is None:
         yield from _without_decision(found)
@@ -44,12 +68,27 @@ def _lines(found: Evidence) -> Iterator[str]:
     if decision.get("error"):
         yield f"  It was not bound: {decision['error']}"
     elif decision.get("node") is None:
-        yield from _refused(decision)
+        yield from refused_lines(decision)
     else:
-        yield from _placed(decision)
+        yield from placed_lines(decision)
     if not found["node"] and found.get("queue"):
         yield ""
-        yield _queue_sentence(found["queue"], decision)
+        yield _queue_sentence(found["queue"], decision) + _at_the_latest(found)
+    if earlier := decision.get("earlier"):
+        yield ""
+        yield "Earlier attempts:"
+        yield from map(_earlier, earlier)
+
+
+def _at_the_latest(found: Evidence) -> str:
+    return f" Without an event it is tried at {found['nextAttempt']}." if found.get("nextAttempt") else ""
+
+
+def _earlier(attempts: Evidence) -> str:
+    count, first, last = attempts["attempts"], attempts["time"], attempts["lastTime"]
+    return (
+        f"  {first}{f' to {last}' if count > 1 else ''}  {f'{count} times: ' if count > 1 else ''}{attempts['message']}"
+    )
 
 
 def _where(found: Evidence) -> str:
@@ -97,7 +136,7 @@ _QUEUE_WORDS = {
 def _without_decision(found: Evidence) -> Iterator[str]:
     if condition := found.get("condition"):
         yield f"  {condition['reason']}: {condition['message']}"
-    if found.get("gating"):
+    if found.get("gating") or found.get("isFile"):
         return
     yield ""
     served: list[str] = sorted(found.get("servedProfiles", ()))
@@ -110,108 +149,5 @@ def _without_decision(found: Evidence) -> Iterator[str]:
     elif found.get("isUnresponsive"):
         yield "A scheduler runs here and does not respond, so this is all that is known."
     else:
-        yield "No Mooring scheduler of yours runs on this machine for that API server, so this is all that is known."
-
-
-def _placed(decision: Evidence) -> Iterator[str]:
-    yield (
-        f"  {decision['node']} was chosen: {decision['feasibleNodes']} of {decision['nodes']} nodes were feasible"
-        f" ({decision['evaluatedNodes']} looked at)."
-    )
-    scores = decision.get("scores", ())
-    if scores:
-        width = max(len(score["plugin"]) for score in scores)
-        yield ""
-        yield f"  {'PLUGIN':<{width}}  {'RAW':>12}  {'OF 100':>6}  {'WEIGHT':>6}  {'SCORE':>6}"
-        for score in scores:
-            yield (
-                f"  {score['plugin']:<{width}}  {score['raw']:>12}  {score['normalized']:>6}  "
-                f"{score['weight']:>6}  {score['weighted']:>6}"
-            )
-        yield f"  {'total':<{width}}  {'':>12}  {'':>6}  {'':>6}  {decision['total']:>6}"
-    elif decision["feasibleNodes"] == 1:
-        yield "  A single feasible node is taken without scoring."
-    if decision.get("rejections"):
-        yield ""
-        yield "  Nodes that were not feasible:"
-        yield from _rejections(decision)
-
-
-def _refused(decision: Evidence) -> Iterator[str]:
-    yield f"  {decision['message']}"
-    if hint := (decision.get("fault") or {}).get("hint"):
-        yield f"  Hint: {hint}."
-    if any(rejected_by := decision.get("refusedBy", ())):
-        yield f"  Rejected by {', '.join(rejected_by)}."
-    if decision.get("rejections"):
-        yield ""
-        if rejected_by:
-            # A node was chosen; the rejection came after that.
-            yield "  Nodes that were not feasible:"
-        yield from _rejections(decision)
-    yield from _room(decision)
-    if waits := decision.get("waitsFor"):
-        yield ""
-        yield "  It is tried again when one of these happens:"
-        for wait in waits:
-            why = f"registered by {wait['plugin']}"
-            if wait.get("follows"):
-                why = f"follows from {wait['follows']} of {wait['plugin']}: a new node often arrives with a taint"
-            yield f"    {wait['resource']}: {', '.join(wait['actions'])}   ({why})"
-
-
-def _room(decision: Evidence) -> Iterator[str]:
-    """What preemption plans, or why no node is a candidate."""
-    if plan := decision.get("plan"):
-        yield ""
-        evicted: list[str] = plan["evict"]
-        kept = f"{plan['nominate']} is kept for it" if plan.get("nominate") else "no node is kept for it"
-        yield f"  To make room, {len(evicted)} pod{'s' * (len(evicted) != 1)} of lower priority must go; {kept}:"
-        yield from (f"    {pod}" for pod in evicted)
-        others = [each for each in plan.get("candidates", ()) if each["node"] != plan["nominate"]]
-        if others:
-            yield f"  It was the best of {plan['candidateCount']} nodes; others were:"
-            yield from (f"    {_candidate(each)}" for each in others[:NAMED_NODES])
-    elif groups := decision.get("noRoom"):
-        yield ""
-        yield "  Evicting pods of lower priority would not help:"
-        for group in groups:
-            yield f"    {'; '.join(group['reasons'])}"
-            yield f"      {_counted_nodes(group)}"
-
-
-def _candidate(candidate: Evidence) -> str:
-    victims: list[str] = candidate["victims"]
-    protected = candidate["budgetViolations"]
-    shown = ", ".join(victims[:NAMED_NODES]) + (" …" if len(victims) > NAMED_NODES else "")
-    budgets = f"; a disruption budget protects {protected} of them" if protected else ""
-    return f"{candidate['node']}: {shown}{budgets}"
-
-
-def _counted_nodes(group: Evidence) -> str:
-    nodes: list[str] = group["nodes"]
-    count = group["count"]
-    more = f" and {count - NAMED_NODES} more" if count > NAMED_NODES else ""
-    return f"{count} node{'s' * (count != 1)}: {', '.join(nodes[:NAMED_NODES])}{more}"
-
-
-def _rejections(decision: Evidence) -> Iterator[str]:
-    groups: Sequence[Evidence] = decision["rejections"]
-    alike = Counter((group["plugin"], *group["reasons"]) for group in groups)
-    for group in groups:
-        by = group["plugin"] or "pre_filter"
-        reasons = "; ".join(group["reasons"]) or group["code"]
-        is_one_of_two = alike[group["plugin"], *group["reasons"]] > 1
-        yield f"  {by}: {reasons}{_despite_eviction(group, is_one_of_two)}"
-        yield f"      {_counted_nodes(group)}"
-    if left_out := decision.get("rejectionsLeftOut"):
-        yield f"  … and {left_out} more reasons"
-
-
-def _despite_eviction(group: Evidence, is_one_of_two: bool) -> str:
-    """Where the same reasons stand twice, what differs: whether they would hold on an empty node."""
-    if group["code"] == UNRESOLVABLE and (
-        is_one_of_two or any(each.startswith(TOO_SMALL) for each in group["reasons"])
-    ):
-        return ", even with all pods there evicted"
-    return ""
+        is_all = "" if found.get("recomputed") else ", so this is all that is known"
+        yield f"No Mooring scheduler of yours runs on this machine for that API server{is_all}."

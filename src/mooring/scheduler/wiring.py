@@ -6,7 +6,8 @@ Read from top to bottom it is the order in which one part depends on another. A 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import itertools
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -227,13 +228,14 @@ def complete(
     after: Sequence[Feed[Pod]] = (),
     companions: Sequence[Callable[[], Awaitable[None]]] = (),
     is_explained: bool = True,
+    seeds: Iterator[int] | None = None,
     shutdown_seconds: float = SHUTDOWN_SECONDS,
     may_schedule: Callable[[], Awaitable[None]] = at_once,
 ) -> Scheduler:
     """The scheduler around the core: cycle, watches, loop.
 
     `before` and `after` observe pod events before and after state and queue are updated; `companions` run while the
-    scheduler does; `is_explained`: it serves `mooring explain`.
+    scheduler does; `is_explained`: it serves `mooring explain`; `seeds` break the ties of one decision after the other.
     """
     cycle = SchedulingCycle(
         state=core.state,
@@ -250,6 +252,7 @@ def complete(
         budget=core.budget,
         extenders=core.extenders,
         decide=core.decide,
+        seeds=itertools.count(1) if seeds is None else seeds,
     )
     lifecycle = Lifecycle(on_fault=core.on_plugin_fault)
     versions = Versions(
@@ -273,6 +276,7 @@ def complete(
         core.bindings,
         core.preemption,
         core.clock,
+        lambda: versions.configuration,
     )
     core.metrics.watch(queries.sizes)
     explain_socket = None

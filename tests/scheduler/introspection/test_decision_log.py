@@ -4,13 +4,18 @@ import numpy as np
 import pytest
 
 from mooring.base.clock import ManualClock
-from mooring.scheduler.introspection.decision_log import DecisionLog
+from mooring.scheduler.introspection.decision_log import EARLIER, DecisionLog
 from mooring.testing import a_pod
 
 
 @pytest.fixture
-def journal() -> DecisionLog:
-    return DecisionLog(ManualClock(), remembered=3)
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def journal(clock) -> DecisionLog:
+    return DecisionLog(clock, remembered=3)
 
 
 def test_the_last_decision_is_what_is_read(journal):
@@ -22,7 +27,52 @@ def test_the_last_decision_is_what_is_read(journal):
         "time": "2023-11-14T22:13:20Z",
         "node": "node-1",
         "attempt": 2,
+        "earlier": [
+            {"time": "2023-11-14T22:13:20Z", "lastTime": "2023-11-14T22:13:20Z", "attempts": 1, "message": ""},
+        ],
     }
+
+
+def test_attempts_in_a_row_that_ended_alike_count_as_one(journal, clock):
+    pod = a_pod("web")
+    for message in ("no room", "no room", "no disk", "no room"):
+        journal.write(pod, {"node": None, "message": message})
+        clock.advance(60)
+    assert [(each["attempts"], each["message"]) for each in journal.read("default/web")["earlier"]] == [
+        (2, "no room"),
+        (1, "no disk"),
+    ]
+    first = journal.read("default/web")["earlier"][0]
+    assert (first["time"], first["lastTime"]) == ("2023-11-14T22:13:20Z", "2023-11-14T22:14:20Z")
+
+
+def test_a_binding_that_failed_is_an_attempt_with_its_error(journal):
+    pod = a_pod("web")
+    journal.write(pod, {"node": "node-1"})
+    journal.note(pod, node=None, error="the disk is gone")
+    journal.write(pod, {"node": "node-2"})
+    assert [each["message"] for each in journal.read("default/web")["earlier"]] == ["the disk is gone"]
+
+
+def test_the_attempts_of_a_pod_of_the_same_name_are_not_its_own(journal):
+    journal.write(a_pod("web"), {"node": None, "message": "no room"})
+    journal.write(a_pod("web"), {"node": "node-1"})
+    assert "earlier" not in journal.read("default/web")
+
+
+def test_earlier_attempts_are_bounded_in_number_and_count_as_bytes():
+    journal = DecisionLog(ManualClock(), remembered_bytes=10_000)
+    pod = a_pod("web")
+    for number in range(50):
+        journal.write(pod, {"node": None, "message": f"{number:0300}"})
+    read = journal.read("default/web")
+    assert read is not None
+    earlier = read["earlier"]
+    assert [int(each["message"]) for each in earlier] == list(range(50 - 1 - EARLIER, 49))
+    for number in range(10):
+        journal.write(a_pod(f"other-{number}"), {"node": None, "message": "x" * 500})
+    assert journal.read("default/web") is None
+    assert journal.read("default/other-0") is not None
 
 
 def test_an_unknown_pod_has_no_decision(journal):

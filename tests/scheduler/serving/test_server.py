@@ -29,7 +29,7 @@ from mooring.scheduler.serving import server as server_module
 from mooring.scheduler.serving.certificates import TlsOptions
 from mooring.scheduler.serving.client_authorities import AuthorityOptions
 from mooring.scheduler.serving.health import Health
-from mooring.scheduler.serving.pages import Page, ZPage, flagz, statusz
+from mooring.scheduler.serving.pages import DecisionPage, Page, ZPage, flagz, statusz
 from mooring.scheduler.serving.server import SecureServer, ServingOptions
 from mooring.scheduler.serving.tls_settings import TlsSettings
 
@@ -38,7 +38,9 @@ def fails() -> str:
     raise RuntimeError("a bug of ours")
 
 
-def a_server(connection: Connection | None = None, **options: Any) -> SecureServer:
+def a_server(
+    connection: Connection | None = None, decisions: DecisionPage | None = None, **options: Any
+) -> SecureServer:
     health = Health({"healthz": {}, "livez": {}, "readyz": {"sync": lambda: "not yet"}})
     pages: dict[str, Page | ZPage] = {
         "/metrics": Page("text/plain", lambda: b"up 1\n"),
@@ -53,7 +55,13 @@ def a_server(connection: Connection | None = None, **options: Any) -> SecureServ
         "authorities": AuthorityOptions(skip_lookup=True),
     } | options
     return SecureServer(
-        ServingOptions(**given), health, pages, SystemClock(), authentication=connection, authorization=connection
+        ServingOptions(**given),
+        health,
+        pages,
+        SystemClock(),
+        authentication=connection,
+        authorization=connection,
+        decisions=decisions,
     )
 
 
@@ -471,3 +479,29 @@ async def test_an_api_server_that_does_not_respond_is_not_waited_for_for_ever(mo
     monkeypatch.setattr(reviews, "LONGEST_SECONDS", 0.01)
     with pytest.raises(Fault, match=r"no response to a TokenReview within 0.01 s"):
         await reviews.ClusterReviews(Silent()).user_of("token")
+
+
+async def explained(request: dict[str, Any]) -> dict[str, Any]:
+    known: dict[str, dict[str, Any]] = {
+        "shop/web": {"found": True, "decision": {"node": "one"}},
+        "shop/busy": {"heldUp": None},
+    }
+    return known.get(request["explain"], {"found": False, "profiles": ["default-scheduler"], "gating": None})
+
+
+DECISIONS = {
+    "a pod that was decided": ("/explain/shop/web", 200, '"node":"one"'),
+    "a pod that was not": ("/explain/shop/other", 404, "there is no decision about pod shop/other in memory"),
+    "no pod": ("/explain/shop", 404, "name a pod: /explain/NAMESPACE/POD"),
+    "more than a pod": ("/explain/shop/web/x", 404, "name a pod"),
+    "a scheduler that is blocked": ("/explain/shop/busy", 503, "the scheduler is busy"),
+}
+
+
+@pytest.mark.parametrize(("path", "code", "body"), DECISIONS.values(), ids=DECISIONS.keys())
+async def test_decisions_are_served_to_those_who_may_read_them(cluster, path, code, body):
+    with serving(a_server(cluster, decisions=DecisionPage("/explain/", explained))) as url:
+        assert (await fetch(f"{url}{path}"))[0] == 403
+        found, text = await fetch(f"{url}{path}", cluster.token)
+        assert (found, body in text) == (code, True), text
+        assert (await fetch(f"{url}{path}", cluster.token, "POST"))[0] == 405

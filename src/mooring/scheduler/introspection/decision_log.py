@@ -1,4 +1,4 @@
-"""The last decision about each pod, as plain data: what `mooring explain` shows.
+"""The last decision about each pod, as plain data, and in short those before it: what `mooring explain` shows.
 
 Bounded in number and in bytes: the pods that were decided longest ago are forgotten first. A decision is kept as bytes,
 because one that names a reason for every node has thousands of small parts; it is spelled out when it is read.
@@ -17,13 +17,39 @@ from mooring.objects.core import Pod
 
 REMEMBERED = 10_000
 REMEMBERED_BYTES = 32 * 1024 * 1024
+EARLIER = 10
+"""How many earlier attempts of a pod are known; those in a row that ended alike count as one."""
+EARLIER_BYTES = 200
+"""About what one takes in memory, besides its message."""
+
+
+class _Earlier(msgspec.Struct, gc=False):
+    """Attempts in a row that ended alike."""
+
+    first_time: float
+    last_time: float
+    attempts: int
+    outcome: str
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "time": timestamp(self.first_time),
+            "lastTime": timestamp(self.last_time),
+            "attempts": self.attempts,
+            "message": self.outcome,
+        }
 
 
 class _Entry(msgspec.Struct, gc=False):
     uid: str
     time: float
     evidence: bytes
+    outcome: str
+    """Of this attempt: the message, or the node."""
     notes: dict[str, Any] | None = None
+    earlier: list[_Earlier] | None = None
+    """None for a pod that was decided once: most are."""
+    earlier_bytes: int = 0
 
 
 def _plain(value: object) -> object:
@@ -48,11 +74,16 @@ class DecisionLog:
     def write(self, pod: Pod, evidence: EvidenceRecord | dict[str, Any]) -> None:
         """Keep this as the pod's last decision."""
         entries, key, encoded = self._entries, pod.key, _encode(evidence)
-        self._drop(entries.pop(key, None))
-        entries[key] = _Entry(pod.uid, self._clock.now(), encoded)
-        self._bytes += len(encoded)
+        before = entries.pop(key, None)
+        entries[key] = entry = _Entry(pod.uid, self._clock.now(), encoded, _outcome(evidence))
+        if before is not None:
+            self._bytes -= len(before.evidence) + before.earlier_bytes
+            if before.uid == pod.uid:
+                _inherit(entry, before)
+        self._bytes += len(encoded) + entry.earlier_bytes
         while len(entries) > self._remembered or (self._bytes > self._remembered_bytes and len(entries) > 1):
-            self._drop(entries.popitem(last=False)[1])
+            dropped = entries.popitem(last=False)[1]
+            self._bytes -= len(dropped.evidence) + dropped.earlier_bytes
 
     def note(self, pod: Pod, **more: Any) -> None:
         """Add what became known after the decision (bound, or why not)."""
@@ -67,8 +98,27 @@ class DecisionLog:
             return None
         kept = _decode(entry.evidence)
         evidence = kept.document() if isinstance(kept, EvidenceRecord) else kept
-        return {"uid": entry.uid, "time": timestamp(entry.time), **evidence, **(entry.notes or {})}
+        found = {"uid": entry.uid, "time": timestamp(entry.time), **evidence, **(entry.notes or {})}
+        if entry.earlier:
+            found["earlier"] = [each.document() for each in entry.earlier]
+        return found
 
-    def _drop(self, entry: _Entry | None) -> None:
-        if entry is not None:
-            self._bytes -= len(entry.evidence)
+
+def _outcome(evidence: EvidenceRecord | dict[str, Any]) -> str:
+    if isinstance(evidence, EvidenceRecord):
+        return evidence.node or evidence.message
+    return str(evidence.get("node") or evidence.get("message") or "")
+
+
+def _inherit(entry: _Entry, before: _Entry) -> None:
+    """The attempts of the entry that is replaced, its own last."""
+    earlier = before.earlier or []
+    outcome = before.outcome if before.notes is None else str(before.notes.get("error") or before.outcome)
+    entry.earlier, entry.earlier_bytes = earlier, before.earlier_bytes
+    if earlier and earlier[-1].outcome == outcome:
+        earlier[-1].last_time = before.time
+        earlier[-1].attempts += 1
+        return
+    earlier.append(_Earlier(before.time, before.time, 1, outcome))
+    del earlier[:-EARLIER]
+    entry.earlier_bytes = sum(EARLIER_BYTES + len(each.outcome) for each in earlier)

@@ -46,6 +46,7 @@ class ExplainSocket:
         self._path: Path | None = None
         self._is_listening = False
         self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = SideThread("control socket", self._run)
 
     async def open(self) -> None:
@@ -126,12 +127,14 @@ class ExplainSocket:
     async def _respond_to(self, line: bytes) -> bytes:
         try:
             refuse_deep(line)
-            return json.dumps(await self._on_loop(decode(line, dict[str, Any]))).encode()
+            return json.dumps(await self.respond(decode(line, dict[str, Any]))).encode()
         except (ValueError, LookupError, TypeError) as error:
             return json.dumps({"error": f"invalid request: {error}"}).encode()
 
-    async def _on_loop(self, request: dict[str, Any]) -> dict[str, Any]:
-        """What the loop responds; or what blocks it."""
+    async def respond(self, request: dict[str, Any]) -> dict[str, Any]:
+        """What the scheduler's loop responds; or what blocks it. On the loop of any thread."""
+        if self._loop is None:
+            return {"heldUp": None}
 
         async def respond() -> dict[str, Any]:
             return self._respond(request)

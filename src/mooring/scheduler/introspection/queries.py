@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from mooring.base.clock import Clock, timestamp
+from mooring.config import Configuration
+from mooring.config.as_v1 import as_v1
 from mooring.framework.events import NODE_ADDED, TAINTS_OF_NEW_NODES
 from mooring.queue import QueuedPodInfo, SchedulingQueue
 from mooring.scheduler.cycle.binding_cycle import BindingCycles
@@ -34,6 +37,7 @@ class Queries:
         bindings: BindingCycles,
         preemption: Preemption,
         clock: Clock,
+        configuration: Callable[[], Configuration],
     ) -> None:
         self._state = state
         self._queue = queue
@@ -44,6 +48,7 @@ class Queries:
         self._bindings = bindings
         self._preemption = preemption
         self._clock = clock
+        self._configuration = configuration
 
     def sizes(self) -> list[Sizes]:
         """Read off the queue and the state; on another thread, so only lengths and copies."""
@@ -57,8 +62,13 @@ class Queries:
         ]
 
     def explain(self, request: dict[str, Any]) -> dict[str, Any]:
-        """A request of the control socket."""
-        key = request["explain"]
+        """A request of the control socket. With the configuration, if that is requested: to decide as this one does."""
+        response = self._explained(request["explain"])
+        if request.get("configuration"):
+            response["configuration"] = as_v1(self._configuration())
+        return response
+
+    def _explained(self, key: str) -> dict[str, Any]:
         found = self._decision_log.read(key)
         if found is None:
             return {"found": False, "profiles": sorted(self._assembly.current.profiles), "gating": self._gating(key)}
@@ -71,7 +81,10 @@ class Queries:
         elif (waiting := self._queue.find(uid)) is not None and "waitsForKinds" not in found:
             # (A pod that waits for a kind is held back again, whatever else happens, until the kind can be listed.)
             found["waitsFor"] = self._waits_for(waiting)
-        return {"found": True, "decision": found, "queue": place, "gating": self._gating(key)}
+        response = {"found": True, "decision": found, "queue": place, "gating": self._gating(key)}
+        if (queued := self._queue.find(uid)) is not None and (at := self._queue.next_attempt(queued)) is not None:
+            response["nextAttempt"] = timestamp(at)
+        return response
 
     def _permits(self, uid: str) -> list[dict[str, Any]] | None:
         """The permit plugins that the pod waits for, the one whose time ends first first; None if it does not wait."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -97,6 +97,26 @@ class ZPage:
         headers = {"Warning": old} if version == DEPRECATED_VERSION else {}
         body = _json(document, form) if media == JSON else msgspec.yaml.encode(document)
         return Reply(body, f"{media};g={GROUP};v={version};as={self.kind}", headers=headers)
+
+
+@dataclass(frozen=True)
+class DecisionPage:
+    """Under its path, `NAMESPACE/POD`: what the scheduler has recorded of the pod, as JSON."""
+
+    path: str
+    respond: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
+    """As the control socket of `mooring explain` responds."""
+
+    async def reply(self, path: str, form: RequestedForm) -> Reply:
+        key = path.removeprefix(self.path)
+        if key.count("/") != 1 or not all(key.split("/")):
+            return status_reply(form, 404, "NotFound", f"name a pod: {self.path}NAMESPACE/POD")
+        response = await self.respond({"explain": key})
+        if "heldUp" in response:
+            return status_reply(form, 503, "ServiceUnavailable", "the scheduler is busy", headers={"Retry-After": "1"})
+        if not response.get("found") and not response.get("gating"):
+            return status_reply(form, 404, "NotFound", f"there is no decision about pod {key} in memory")
+        return Reply(_json(response, form), JSON)
 
 
 Pages = Mapping[str, Page | ZPage]

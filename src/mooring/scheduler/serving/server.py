@@ -27,7 +27,7 @@ from mooring.scheduler.serving.certificates import ServingCertificates, TlsOptio
 from mooring.scheduler.serving.client_authorities import Authorities, AuthorityOptions, what_to_do
 from mooring.scheduler.serving.health import Health
 from mooring.scheduler.serving.http_errors import error_logger
-from mooring.scheduler.serving.pages import Pages, Reply, RequestedForm, status_reply
+from mooring.scheduler.serving.pages import DecisionPage, Pages, Reply, RequestedForm, status_reply
 from mooring.scheduler.serving.review_limits import ReviewLimits
 from mooring.scheduler.serving.reviews import ClusterReviews
 from mooring.scheduler.serving.users import NotAuthorized, TooManyRequests, Unauthenticated, Undecided
@@ -87,8 +87,10 @@ class SecureServer:
         *,
         authentication: Connection | None,
         authorization: Connection | None,
+        decisions: DecisionPage | None = None,
     ) -> None:
         self._options = options
+        self._decisions = decisions
         self._health = health
         self._pages = pages
         self._clock = clock
@@ -252,11 +254,15 @@ class SecureServer:
             return self._reply_health(request, name, check)
         if request.path == VERBOSITY_PATH and self._options.sets_verbosity:
             return await _set_verbosity(request)
-        page = self._pages.get(request.path)
-        if page is None:
+        page, decisions = self._pages.get(request.path), self._decisions
+        is_of_pod = decisions is not None and request.path.startswith(decisions.path)
+        if page is None and not is_of_pod:
             return Reply("404 page not found\n", status=404)
         if request.method not in ("GET", "HEAD"):
             return Reply("only GET\n", status=405, headers={"Allow": "GET, HEAD"})
+        if page is None:
+            assert decisions is not None
+            return await decisions.reply(request.path, form)
         return page.reply(form)
 
     def _reply_health(self, request: web.BaseRequest, endpoint: str, check: list[str]) -> Reply:

@@ -1,0 +1,202 @@
+"""The cluster that `explain` and `why-not` decide on: a file, or one that runs, and the scheduler's configuration."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import click
+
+from mooring.base.documents import written
+from mooring.base.errors import ApiError, OperatorMistake, did_you_mean
+from mooring.cli.cluster_source import listed
+from mooring.cli.common import gates_option, load, plugins_option, registry_with
+from mooring.cli.output import print_json, print_lines, print_yaml
+
+if TYPE_CHECKING:
+    from mooring.client import ApiClient, Connection
+    from mooring.config import Configuration
+    from mooring.framework.gates import FeatureGates
+    from mooring.framework.registry import Registry
+    from mooring.objects import Pod
+    from mooring.simulator import Cluster
+    from mooring.why import Recomputation
+
+F = TypeVar("F", bound=Callable[..., Any])
+FORBIDDEN, NOT_FOUND = 403, 404
+
+
+class ExplainedSource(NamedTuple):
+    """Of the command line: the cluster, and how it is decided."""
+
+    file: str | None
+    kubeconfig: str | None
+    context: str | None
+    config_file: str | None
+    plugins: tuple[str, ...]
+    gates: FeatureGates
+
+    def connection(self) -> Connection:
+        from mooring.cli.kubeconfig_file import connection_here
+        from mooring.client import find_connection
+
+        if self.context is not None:
+            return find_connection(kubeconfig=self.kubeconfig, context=self.context)
+        return connection_here(self.kubeconfig)
+
+    def recomputation(self, cluster: Cluster, configuration: dict[str, Any] | None = None) -> Recomputation:
+        """Decides on this cluster: with the configuration of --config, else with the one of a scheduler that runs."""
+        from mooring.why import Recomputation
+
+        registry = registry_with(self.plugins)
+        return Recomputation(cluster, self._loaded(configuration, registry), registry, self.gates)
+
+    def read_live(self, connection: Connection, configuration: dict[str, Any] | None = None) -> Cluster:
+        """As the API server shows it: only lists are requested, of all kinds that the plugins read."""
+        registry = registry_with(self.plugins)
+        return listed(connection, [self._loaded(configuration, registry)], registry, "mooring explain")
+
+    def _loaded(self, configuration: dict[str, Any] | None, registry: Registry) -> Configuration:
+        from mooring.config import load_configuration
+
+        if self.config_file is not None or configuration is None:
+            return load(self.config_file, registry, self.gates)
+        text, source = written(configuration), "the scheduler's configuration"
+        return load_configuration(text, source=source, registry=registry, gates=self.gates).configuration
+
+    def read_file(self) -> Cluster:
+        from mooring.simulator import Cluster
+
+        assert self.file is not None
+        return Cluster.read(self.file)
+
+
+def source_options(command: F) -> F:
+    """The command gets `source`, `namespace` and `output`."""
+
+    @functools.wraps(command)
+    def with_source(
+        *arguments: Any,
+        cluster_file: str | None,
+        kubeconfig: str | None,
+        context: str | None,
+        config_file: str | None,
+        plugins: tuple[str, ...],
+        gates: FeatureGates,
+        **options: Any,
+    ) -> Any:
+        if cluster_file is not None and (kubeconfig or context):
+            raise click.UsageError("--cluster is a file; leave out --kubeconfig and --context, or --cluster.")
+        return command(
+            *arguments,
+            source=ExplainedSource(cluster_file, kubeconfig, context, config_file, plugins, gates),
+            **options,
+        )
+
+    wrapped: Any = with_source
+    for option in (
+        gates_option,
+        plugins_option,
+        click.option(
+            "--config",
+            "config_file",
+            metavar="FILE",
+            help="The KubeSchedulerConfiguration to decide with.  [default: the scheduler's that runs here, or the "
+            "default profile]",
+        ),
+        click.option("--cluster", "cluster_file", metavar="FILE", help="A cluster file or a snapshot instead."),
+        click.option("--context", metavar="NAME", help="Another context of the kubeconfig than the current one."),
+        click.option(
+            "--kubeconfig", metavar="FILE", help="The cluster.  [default: $KUBECONFIG, ./mooring.kubeconfig, …]"
+        ),
+        click.option("-n", "--namespace", metavar="NAME", help="Namespace of the pod.  [default: the kubeconfig's]"),
+    ):
+        wrapped = option(wrapped)
+    result: F = wrapped
+    return result
+
+
+POD_KINDS, NODE_KINDS = ("pod", "pods", "po"), ("node", "nodes", "no")
+
+
+def pod_named(text: str, namespace: str | None) -> tuple[str | None, str]:
+    """Namespace and name of `web`, `shop/web` or `pod/web`, as kubectl prints it."""
+    from mooring.why.owner_kinds import OWNER_KINDS
+
+    kind, is_prefixed, name = text.partition("/")
+    if is_prefixed and name and kind in POD_KINDS:
+        return namespace, name
+    if text and not is_prefixed:
+        return namespace, text
+    is_of_another_kind = kind.lower() in (*OWNER_KINDS, *NODE_KINDS) or "." in kind
+    if not name or is_of_another_kind or namespace is not None:
+        raise OperatorMistake(f'"{text}" is no pod; name a pod as NAME, NAMESPACE/NAME or pod/NAME.')
+    return kind, name
+
+
+async def live_pod(client: ApiClient, connection: Connection, namespace: str, name: str) -> Pod:
+    """The pod, or which names are near, or which right is missing."""
+    from mooring.objects import Pod
+
+    try:
+        return await client.get_as(Pod, name, namespace)
+    except ApiError as error:
+        if error.code == FORBIDDEN:
+            raise OperatorMistake(
+                f'you may not read pods in namespace "{namespace}" on {connection.address}: {error.message}. Choose '
+                "another namespace with -n; a Role that allows get and list of pods there would be needed."
+            ) from error
+        if error.code != NOT_FOUND:
+            raise
+        near = await _near(client, namespace, name)
+        raise OperatorMistake(
+            f'there is no pod "{name}" in namespace "{namespace}" on {connection.address};{near or OTHER_NAMESPACE}'
+        ) from error
+
+
+OTHER_NAMESPACE = " give another namespace with -n."
+
+
+async def _near(client: ApiClient, namespace: str, name: str) -> str:
+    from mooring.objects import Pod
+
+    try:
+        listed = [item["metadata"]["name"] for item in await client.list(Pod.KIND, namespace)]
+    except ApiError:
+        return ""
+    return nearest_names(name, listed)
+
+
+def nearest_names(name: str, known: Iterable[str]) -> str:
+    """` Did you mean "web-7d4-x"?`: by letters, or because a name begins so."""
+    names = sorted(known)
+    beginning = [each for each in names if each.startswith(f"{name}-")]
+    if beginning:
+        more = f" or {len(beginning) - 3} more" if len(beginning) > 3 else ""
+        return f" there are {', '.join(beginning[:3])}{more}." if len(beginning) > 1 else f" there is {beginning[0]}."
+    return did_you_mean(name, names)
+
+
+def pod_in(cluster: Cluster, source: ExplainedSource, namespace: str, name: str) -> Pod:
+    """The pod of a file, or which names are near."""
+    found = next((pod for pod in cluster.pods if (pod.namespace, pod.name) == (namespace, name)), None)
+    if found is not None:
+        return found
+    near = nearest_names(name, (pod.name for pod in cluster.pods if pod.namespace == namespace))
+    if not near and (others := sorted(pod.namespace for pod in cluster.pods if pod.name == name)):
+        near = f" there is one in {', '.join(others[:3])}: choose it with -n."
+    raise OperatorMistake(
+        f'there is no pod "{name}" in namespace "{namespace}" in {source.file} (without those that have ended);'
+        f"{near or OTHER_NAMESPACE}"
+    )
+
+
+def print_document(found: dict[str, Any], output: str, text: Callable[[], str]) -> None:
+    """In the form that is wanted."""
+    if output == "json":
+        print_json(found)
+    elif output == "yaml":
+        print_yaml(written(found))
+    else:
+        print_lines(text(), are_values_visible=True)

@@ -1,0 +1,169 @@
+"""A decision that was taken for the explanation, in words: scores of all nodes, nearest misses, what changed since."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from mooring.base.documents import written
+from mooring.explain.decision_words import Evidence, despite_eviction, refused_lines
+
+SHOWN_NODES = 5
+CHANGES_APART = "Each was verified by deciding again."
+
+
+def recomputation_lines(found: Evidence, recomputed: Evidence, is_wide: bool) -> Iterator[str]:
+    """Beside the decision of the scheduler, if that is known."""
+    yield f"Recomputed {_how(found, recomputed)}:"
+    yield from caveats(found["profile"], recomputed)
+    if gating := recomputed.get("gating"):
+        yield f"  {gating['plugin']} keeps it out of the queue: {'; '.join(gating['reasons'])}"
+        return
+    if found["node"]:
+        yield from _bound(found, recomputed)
+    else:
+        yield from _pending(found, recomputed)
+    if (table := recomputed.get("table")) is not None:
+        yield ""
+        yield from table_lines(table, is_wide)
+    if nearest := recomputed.get("nearest"):
+        yield ""
+        yield f"What would help? {CHANGES_APART}"
+        yield from nearest_lines(nearest)
+
+
+def caveats(scheduler: str, recomputed: Evidence) -> Iterator[str]:
+    """What the recomputation does not know."""
+    if recomputed.get("isOtherScheduler"):
+        yield f"  The pod names scheduler {scheduler}; this is by the rules of {recomputed['profile']}."
+    if recomputed.get("lacksExtenders"):
+        yield "  The extenders of the configuration were not called."
+    yield from (f"  {note}" for note in recomputed.get("notes", ()))
+
+
+def _how(found: Evidence, recomputed: Evidence) -> str:
+    of = "the cluster of the file" if found.get("isFile") else "the cluster as the API server shows it now"
+    as_if = ", as if it were not bound yet" if found["node"] else ""
+    return f"with profile {recomputed['profile']} on {of}{as_if}"
+
+
+def _pending(found: Evidence, recomputed: Evidence) -> Iterator[str]:
+    decision = recomputed["decision"]
+    if decision.get("node") is not None:
+        feasible = f"{decision['feasibleNodes']} of {decision['nodes']} nodes are feasible"
+        yield f"  It would go to {decision['node']} now: {feasible}."
+        if second := recomputed.get("runnerUp"):
+            yield f"  {_runner_up(second, decision['node'])}"
+        return
+    recorded = found.get("decision") or {}
+    if recorded.get("message") == decision.get("message"):
+        yield "  The same result."
+        return
+    yield from refused_lines(decision)
+
+
+def _bound(found: Evidence, recomputed: Evidence) -> Iterator[str]:
+    node, decision = found["node"], recomputed["decision"]
+    own, second = recomputed.get("ownNode"), recomputed.get("runnerUp")
+    now = decision.get("node")
+    if own is not None and own.get("isGone"):
+        yield f"  {node} does not exist any more."
+    elif own is not None:
+        yield f"  {node} is not feasible any more ({own['plugin'] or 'pre_filter'}: {'; '.join(own['reasons'])})."
+    if now is None:
+        yield f"  No node is feasible: {decision.get('message', '')}"
+    elif decision["feasibleNodes"] == 1 and now == node:
+        yield f"  It would go to {node} again: it is the only feasible one of {decision['nodes']} nodes."
+    elif own is not None or second is None:
+        yield f"  It would go to {now}."
+    elif second["margin"] >= 0:
+        yield f"  It would {'go to' if second['margin'] else 'fit best on'} {node} again. {_runner_up(second, node)}"
+    else:
+        yield f"  It would go to {second['node']} now, {-second['margin']} points ahead of {node}."
+    yield from _since(found, recomputed)
+
+
+def _runner_up(second: Evidence, chosen: str) -> str:
+    others = f" (and {second['alike'] - 1} more nodes)" if second["alike"] > 1 else ""
+    if not second["margin"]:
+        return f"{second['node']}{others} has the same score as {chosen}: among equals the scheduler takes turns."
+    points = "point" if second["margin"] == 1 else "points"
+    return f"The runner-up is {second['node']}{others}, {second['margin']} {points} behind."
+
+
+def _since(found: Evidence, recomputed: Evidence) -> Iterator[str]:
+    since, recorded, decision = recomputed.get("since") or {}, found.get("decision") or {}, recomputed["decision"]
+    if recorded.get("node") == found["node"] and "total" in decision:
+        then = f"{recorded['feasibleNodes']} of {recorded['nodes']} nodes were feasible"
+        yield f"  When it was decided, {then}; now it is {decision['feasibleNodes']} of {decision['nodes']}."
+    if not since:
+        return
+    count, pods, here = since["newNodeCount"], since["newPods"], since["newPodsHere"]
+    nodes = "no node was added"
+    if count:
+        more = f" and {count - len(since['newNodes'])} more" if count > len(since["newNodes"]) else ""
+        nodes = f"{count} node{'s were' if count > 1 else ' was'} added ({', '.join(since['newNodes'])}{more})"
+    bound = "no pod that is there now was bound"
+    if pods:
+        bound = f"{pods} pod{'s that are there now were' if pods != 1 else ' that is there now was'} bound"
+        bound += f", {here} of them to {found['node']}" if pods > 1 or here else ""
+    yield f"  Since it was bound at {since['boundAt']}, {nodes}, and {bound}."
+
+
+def table_lines(table: Evidence, is_wide: bool) -> Iterator[str]:
+    """Plugins × nodes: raw score, of 100, and with its weight."""
+    rows: Sequence[Evidence] = table["nodes"]
+    if is_wide or len(rows) > SHOWN_NODES + 1:
+        yield from _by_node(table, rows)
+        return
+    yield "  Scores as RAW/OF 100/WEIGHTED:"
+    cells = [["PLUGIN", *(row["node"] for row in rows)]]
+    for place, plugin in enumerate(table["plugins"]):
+        cells.append([f"{plugin['plugin']} ×{plugin['weight']}", *(_cell(row["scores"][place]) for row in rows)])
+    cells.append(["total", *(str(row["total"]) for row in rows)])
+    yield from aligned(cells)
+    if (left := table["scoredNodes"] - len(rows)) > 0:
+        yield f"  … and {left} more nodes: -o wide shows all."
+
+
+def _by_node(table: Evidence, rows: Sequence[Evidence]) -> Iterator[str]:
+    yield "  Scores as RAW/OF 100/WEIGHTED:"
+    cells = [["NODE", "TOTAL", *(f"{plugin['plugin']} ×{plugin['weight']}" for plugin in table["plugins"])]]
+    cells += [[row["node"], str(row["total"]), *map(_cell, row["scores"])] for row in rows]
+    yield from aligned(cells)
+
+
+def _cell(score: Evidence) -> str:
+    return f"{score['raw']}/{score['normalized']}/{score['weighted']}"
+
+
+def aligned(cells: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Columns of one width, the first one to the left and the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for first, *others in cells:
+        padded = (f"{cell:>{width}}" for cell, width in zip(others, widths[1:], strict=True))
+        yield f"  {first:<{widths[0]}}  {'  '.join(padded)}".rstrip()
+
+
+def nearest_lines(nearest: Sequence[Evidence]) -> Iterator[str]:
+    """Per group of nodes: the nearest, what it lacks, and what would do."""
+    for miss in nearest:
+        count = miss["count"]
+        despite = despite_eviction(miss, is_one_of_two=False)
+        yield f"  {miss['plugin']}: {'; '.join(miss['reasons'])}{despite} ({count} node{'s' * (count != 1)})"
+        fit = f"{miss['onlyThis']} nodes fit but for this; " if miss["onlyThis"] > 1 else ""
+        yield f"    {fit}nearest is {miss['node']}: it {', and it '.join(miss['missing'])}."
+        yield from change_lines(miss["changes"], "    ", miss["node"])
+        if not miss["changes"]:
+            yield "    - nothing that is known here would do"
+
+
+def change_lines(changes: Sequence[Evidence], indent: str, expected: str) -> Iterator[str]:
+    """Alternatives, each with what to paste."""
+    for change in changes:
+        command = f" ({change['command']})" if change.get("command") else ""
+        goes = f"; then it goes to {change['node']}" if change["node"] != expected else ""
+        manifest = change.get("manifest")
+        yield f"{indent}- {change['change']}{command}{goes}{':' if manifest else ''}"
+        if manifest:
+            yield textwrap.indent(written(manifest).rstrip("\n"), f"{indent}    ")

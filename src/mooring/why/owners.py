@@ -1,0 +1,81 @@
+"""The pods of a Deployment, a Job and the like, grouped by what becomes of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from mooring.base.errors import OperatorMistake, did_you_mean
+from mooring.explain.plain_words import dominant_reason
+from mooring.framework import Pod
+from mooring.simulator.scenario import Cluster, KindKey
+from mooring.why.near_misses import near_misses
+from mooring.why.recomputation import Recomputation
+
+Owner = tuple[str, str]
+"""Kind and name."""
+
+
+def explain_owner(recomputation: Recomputation, kind: KindKey, namespace: str, name: str) -> dict[str, Any]:
+    """Ready for JSON: groups of pods, the largest first; pending ones before those that run."""
+    pods = _pods_of(recomputation.cluster, kind, namespace, name)
+    groups: dict[str, dict[str, Any]] = {}
+    for pod in pods:
+        cause, first = _cause(recomputation, pod)
+        group = groups.setdefault(cause, {"cause": cause, "isPending": not pod.spec.node_name, "pods": [], **first})
+        group["pods"].append(pod.name)
+        if pod.spec.node_name:
+            group["nodes"] = Counter({pod.spec.node_name: 1}) + group.get("nodes", Counter())
+    ordered = sorted(groups.values(), key=lambda group: (not group["isPending"], -len(group["pods"])))
+    for group in ordered:
+        group["count"] = len(group["pods"])
+        if "nodes" in group:
+            group["nodes"] = dict(group["nodes"].most_common())
+    return {"owner": f"{kind[1].lower()}/{name}", "namespace": namespace, "podCount": len(pods), "groups": ordered}
+
+
+def _cause(recomputation: Recomputation, pod: Pod) -> tuple[str, dict[str, Any]]:
+    """Why it is where it is; and what is known beyond that of the first pod of this cause."""
+    if pod.spec.node_name:
+        return f"{pod.status.phase or 'Bound'}", {}
+    if (queued := recomputation.queued(pod)) is not None and (gating := queued.gating) is not None:
+        return f"{gating.plugin} keeps it out of the queue: {'; '.join(gating.reasons)}", {}
+    decision = recomputation.decide(pod)
+    if decision.node is not None:
+        return "it fits, and waits for its turn", {}
+    cause = dominant_reason(decision.evidence()) or decision.message
+    nearest = near_misses(recomputation, pod, decision) if decision.is_refused and decision.rejections else []
+    return cause, {"message": decision.message, "nearest": nearest}
+
+
+def _pods_of(cluster: Cluster, kind: KindKey, namespace: str, name: str) -> list[Pod]:
+    between = _owners_between(cluster, namespace)
+    owned: dict[Owner, list[Pod]] = {}
+    for pod in cluster.pods:
+        if pod.namespace != namespace:
+            continue
+        for reference in pod.metadata.owner_references:
+            owner: Owner | None = (reference.kind, reference.name)
+            while owner is not None:
+                owned.setdefault(owner, []).append(pod)
+                owner = between.get(owner)
+    if found := owned.get((kind[1], name)):
+        return found
+    documents = [each["metadata"] for each in cluster.documents.get(kind, ())]
+    named = {each["name"] for each in documents if each.get("namespace", "default") == namespace}
+    if name in named:
+        return []
+    known = named | {other for of_kind, other in owned if of_kind == kind[1]}
+    raise OperatorMistake(f'there is no {kind[1]} "{name}" in namespace "{namespace}".{did_you_mean(name, known)}')
+
+
+def _owners_between(cluster: Cluster, namespace: str) -> dict[Owner, Owner]:
+    """ReplicaSet → Deployment, Job → CronJob."""
+    found: dict[Owner, Owner] = {}
+    for kind in (("apps/v1", "ReplicaSet"), ("batch/v1", "Job")):
+        for document in cluster.documents.get(kind, ()):
+            metadata = document["metadata"]
+            for reference in metadata.get("ownerReferences") or ():
+                if metadata.get("namespace", "default") == namespace and reference.get("controller"):
+                    found[kind[1], metadata["name"]] = (reference["kind"], reference["name"])
+    return found

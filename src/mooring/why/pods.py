@@ -1,0 +1,84 @@
+"""One pod explained: a decision that is taken now, its scores or nearest misses, and what changed since its binding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mooring.base.clock import parse_timestamp
+from mooring.framework import Pod
+from mooring.why.near_misses import near_misses
+from mooring.why.recomputation import Recomputation
+from mooring.why.score_tables import runner_up, score_table
+
+MOST_NAMED = 5
+
+
+def recomputed(recomputation: Recomputation, pod: Pod, most_nodes: int | None = None) -> dict[str, Any]:
+    """Ready for JSON. `most_nodes`: how many rows the table of scores has; None: all."""
+    profile = recomputation.profile_of(pod)
+    found: dict[str, Any] = {"profile": profile.name}
+    if pod.spec.scheduler_name != profile.name:
+        found["isOtherScheduler"] = True
+    if recomputation.is_extended:
+        found["lacksExtenders"] = True
+    if pod.spec.node_name:
+        with recomputation.without(pod) as free:
+            found |= _decided(recomputation, free, pod.spec.node_name, most_nodes)
+        found["since"] = _since(recomputation, pod)
+        return found
+    if (queued := recomputation.queued(pod)) is not None and (gating := queued.gating) is not None:
+        return found | {"gating": {"plugin": gating.plugin, "reasons": list(gating.reasons)}}
+    return found | _decided(recomputation, pod, None, most_nodes)
+
+
+def _decided(recomputation: Recomputation, pod: Pod, bound_to: str | None, most_nodes: int | None) -> dict[str, Any]:
+    decision = recomputation.decide(pod)
+    found: dict[str, Any] = {"decision": decision.evidence()}
+    chosen = bound_to or decision.node
+    if (columns := decision.columns()) is not None:
+        found["table"] = score_table(columns, chosen, most_nodes)
+        if chosen is not None and (second := runner_up(columns, chosen)) is not None:
+            found["runnerUp"] = second
+    if bound_to is not None:
+        verdict = decision.rejections.get(bound_to)
+        if recomputation.view(bound_to) is None:
+            found["ownNode"] = {"node": bound_to, "isGone": True}
+        elif verdict is not None:
+            found["ownNode"] = {"node": bound_to, "plugin": verdict.plugin, "reasons": list(verdict.refusal.reasons)}
+    elif decision.is_refused and decision.rejections:
+        found["nearest"] = near_misses(recomputation, pod, decision)
+    return found
+
+
+def _since(recomputation: Recomputation, pod: Pod) -> dict[str, Any]:
+    """What the objects show of the time after the pod was bound. Deletions and changed labels leave no trace there."""
+    bound = bound_at(pod)
+    if bound is None:
+        return {}
+    moment = parse_timestamp(bound)
+    nodes = [
+        node.name
+        for node in recomputation.cluster.nodes
+        if node.metadata.creation_timestamp and parse_timestamp(node.metadata.creation_timestamp) > moment
+    ]
+    later = [
+        other
+        for other in recomputation.cluster.pods
+        if other.uid != pod.uid and (at := bound_at(other)) is not None and parse_timestamp(at) > moment
+    ]
+    here = [other.key for other in later if other.spec.node_name == pod.spec.node_name]
+    return {
+        "boundAt": bound,
+        "newNodes": nodes[:MOST_NAMED],
+        "newNodeCount": len(nodes),
+        "newPods": len(later),
+        "newPodsHere": len(here),
+    }
+
+
+def bound_at(pod: Pod) -> str | None:
+    """When it got its node, as far as its status shows that."""
+    condition = pod.condition("PodScheduled")
+    if condition is not None and condition.status == "True" and condition.last_transition_time:
+        return condition.last_transition_time
+    return pod.status.start_time if pod.spec.node_name else None

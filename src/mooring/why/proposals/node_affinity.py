@@ -1,0 +1,136 @@
+"""NodeAffinity: which label of the node the pod's selector or affinity misses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from mooring.objects.core import Affinity, NodeSelectorRequirement, NodeSelectorTerm
+from mooring.objects.placement_rules import fields_match, is_readable, required_node_selector, selector_matches
+from mooring.objects.selectors import requirement_matches
+from mooring.why.changes import ProposedChange, command, with_node_fields, with_spec
+from mooring.why.proposals import evictions
+from mooring.why.proposals.rejected_node import Gap, RejectedNode
+
+OF_THE_NODE = ("kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch")
+"""Labels that describe the node: another value would be a lie."""
+
+
+class _Unmet(NamedTuple):
+    """What the node does not match."""
+
+    selector: dict[str, str]
+    """Of nodeSelector."""
+    requirements: Sequence[NodeSelectorRequirement]
+    """Of the term of the required affinity that is nearest."""
+    is_named: bool
+    """That term names other nodes."""
+
+
+def gap(case: RejectedNode) -> Gap:
+    unmet = _unmet(case)
+    labels = case.view.labels
+    parts = [_difference(labels, key, f"{key}={value}") for key, value in unmet.selector.items()]
+    parts += [_difference(labels, each.key, _text(each)) for each in unmet.requirements]
+    if unmet.is_named:
+        parts.append("is not among the nodes that the affinity names")
+    return Gap(" and ".join(parts), len(parts)) if parts else evictions.gap(case)
+
+
+def changes(case: RejectedNode) -> Iterator[ProposedChange]:
+    unmet = _unmet(case)
+    if not unmet.selector and not unmet.requirements and not unmet.is_named:
+        return  # the scheduler's own affinity: that of its configuration
+    if not unmet.is_named and (labelled := _labelled(case, unmet)) is not None:
+        yield labelled
+    yield _unselective(case, unmet)
+
+
+def _unmet(case: RejectedNode) -> _Unmet:
+    labels, name = case.view.labels, case.view.name
+    selector = {key: value for key, value in case.pod.spec.node_selector.items() if labels.get(key) != value}
+    required = required_node_selector(case.pod)
+    if required is None or selector_matches(required, name, labels):
+        return _Unmet(selector, (), False)
+    terms = [term for term in required.node_selector_terms if is_readable(term)]
+    if not terms:
+        return _Unmet(selector, (), False)
+    nearest = min(terms, key=lambda term: (not fields_match(term, name), len(_unmatched(term, labels))))
+    return _Unmet(selector, _unmatched(nearest, labels), not fields_match(nearest, name))
+
+
+def _unmatched(term: NodeSelectorTerm, labels: dict[str, str]) -> list[NodeSelectorRequirement]:
+    return [
+        part for part in term.match_expressions if not requirement_matches(part.key, part.operator, part.values, labels)
+    ]
+
+
+def _difference(labels: dict[str, str], key: str, wanted: str) -> str:
+    return f"has {key}={labels[key]}, not {wanted}" if key in labels else f"lacks the label {wanted}"
+
+
+def _text(requirement: NodeSelectorRequirement) -> str:
+    key, values = requirement.key, requirement.values
+    match requirement.operator:
+        case "In" if len(values) == 1:
+            return f"{key}={values[0]}"
+        case "Exists":
+            return key
+        case "DoesNotExist":
+            return f"without {key}"
+    return f"{key} {requirement.operator} ({', '.join(values)})"
+
+
+def _labelled(case: RejectedNode, unmet: _Unmet) -> ProposedChange | None:
+    """The node gets the labels that are missing, and loses those that must not be there."""
+    node = case.view.object
+    wanted: dict[str, str | None] = dict(unmet.selector)
+    for each in unmet.requirements:
+        match each.operator:
+            case "In":
+                wanted[each.key] = each.values[0]
+            case "Exists":
+                wanted[each.key] = "true"
+            case "NotIn" | "DoesNotExist":
+                wanted[each.key] = None
+            case _:
+                return None
+    if not wanted or any(key in OF_THE_NODE for key in wanted):
+        return None
+    labels = {key: value for key, value in {**node.labels, **wanted}.items() if value is not None}
+    arguments = [f"{key}={value}" if value is not None else f"{key}-" for key, value in wanted.items()]
+    overwrite = ["--overwrite"] if any(key in node.labels for key in wanted) else []
+    return ProposedChange(
+        f"label {node.name} with {' and '.join(arguments)}"
+        if None not in wanted.values()
+        else f"change the labels of {node.name}",
+        nodes=(with_node_fields(node, labels=labels),),
+        command=command("kubectl", "label", "nodes", node.name, *arguments, *overwrite),
+    )
+
+
+def _unselective(case: RejectedNode, unmet: _Unmet) -> ProposedChange:
+    """The pod without what the node does not match."""
+    spec = case.pod.spec
+    selector = {key: value for key, value in spec.node_selector.items() if key not in unmet.selector}
+    dropped = [f"{key}={value}" for key, value in unmet.selector.items()]
+    affinity = spec.affinity
+    if unmet.requirements or unmet.is_named:
+        affinity = _without_required(affinity)
+        dropped.append("its required node affinity")
+    manifest = {"spec": {"nodeSelector": selector or None}} if unmet.selector else None
+    return ProposedChange(
+        f"create the pod without {' and '.join(dropped)}",
+        pod=with_spec(case.pod, node_selector=selector, affinity=affinity),
+        manifest=manifest,
+    )
+
+
+def _without_required(affinity: Affinity | None) -> Affinity | None:
+    if affinity is None or affinity.node_affinity is None:
+        return affinity
+    return msgspec.structs.replace(
+        affinity, node_affinity=msgspec.structs.replace(affinity.node_affinity, required=None)
+    )

@@ -1,0 +1,106 @@
+"""NodeResourcesFit: how much of which resource is missing, and which pod would free it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from mooring.framework import PlacedPod, Pod
+from mooring.objects.core import Container
+from mooring.objects.requests import AmountsOrZero, in_units
+from mooring.plugins.default.node_resources_fit import TOO_MANY_PODS, insufficient
+from mooring.why.amounts import quantity, shown
+from mooring.why.changes import ProposedChange, with_spec
+from mooring.why.proposals import evictions
+from mooring.why.proposals.rejected_node import Gap, RejectedNode
+
+
+def gap(case: RejectedNode) -> Gap:
+    parts, distance = [], 0.0
+    for resource, missing in _missing(case).items():
+        wanted, most = case.pod.request(resource), case.view.allocatable(resource)
+        if wanted > most:
+            there = f"{shown(resource, most)} {resource} in all" if most else f"no {resource}"
+            parts.append(f"has {there}, and the pod requests {shown(resource, wanted)}")
+        else:
+            parts.append(f"lacks {shown(resource, missing)} {resource}")
+        distance += missing / wanted
+    if TOO_MANY_PODS in case.refusal.reasons:
+        parts.append(f"has all the {case.view.allocatable('pods')} pods that it may run")
+        distance += 1 / max(1, case.view.allocatable("pods"))
+    return Gap(" and ".join(parts), distance) if parts else evictions.gap(case)
+
+
+def changes(case: RejectedNode) -> Iterator[ProposedChange]:
+    deletion = next(evictions.deletions(case, case.view.pods), None)
+    if deletion is not None:
+        yield deletion
+        if len(deletion.deleted) == 1 and TOO_MANY_PODS not in case.refusal.reasons:
+            yield from _shrunk(case, deletion.deleted[0])
+    if (smaller := _smaller(case)) is not None:
+        yield smaller
+
+
+def _missing(case: RejectedNode) -> dict[str, int]:
+    """Of the resources that the plugin named."""
+    return {
+        resource: missing
+        for resource, wanted in case.pod.requests.amounts.items()
+        if insufficient(resource) in case.refusal.reasons and (missing := wanted - case.view.free(resource)) > 0
+    }
+
+
+def _shrunk(case: RejectedNode, uid: str) -> Iterator[ProposedChange]:
+    """The pod that would have to go stays, and requests less."""
+    missing = _missing(case)
+    other = next(pod for pod in case.view.pods if pod.uid == uid)
+    if any(other.request(resource) <= amount for resource, amount in missing.items()):
+        return
+    less = " and ".join(f"{shown(resource, amount)} {resource}" for resource, amount in missing.items())
+    yield ProposedChange(f"shrink {other.key} by {less}", resized=(_resized(other, missing),))
+
+
+def _resized(pod: PlacedPod, less: Mapping[str, int]) -> PlacedPod:
+    amounts = AmountsOrZero({name: amount - less.get(name, 0) for name, amount in pod.requests.amounts.items()})
+    requests = msgspec.structs.replace(pod.requests, amounts=amounts)
+    return msgspec.structs.replace(pod, requests=requests)
+
+
+def _smaller(case: RejectedNode) -> ProposedChange | None:
+    """The pod itself requests less: taken from the container that requests most."""
+    missing, pod = _missing(case), case.pod
+    if not missing or pod.spec.resources is not None or TOO_MANY_PODS in case.refusal.reasons:
+        return None
+    containers = list(pod.spec.containers)
+    words, manifests = [], {}
+    for resource, amount in missing.items():
+        place = max(range(len(containers)), key=lambda at: _request(containers[at], resource))
+        before = _request(containers[place], resource)
+        left = quantity(resource, max(0, before - amount))
+        if before <= amount or left == "0":
+            return None
+        containers[place] = _with_request(containers[place], resource, left)
+        manifests[containers[place].name] = {
+            "name": containers[place].name,
+            "resources": {"requests": dict(containers[place].resources.requests)},
+        }
+        words.append(f"{left} {resource} instead of {shown(resource, before)}")
+    smaller = _with_containers(pod, containers)
+    manifest: dict[str, Any] = {"spec": {"containers": list(manifests.values())}}
+    return ProposedChange(f"request {' and '.join(words)}", pod=smaller, manifest=manifest)
+
+
+def _request(container: Container, resource: str) -> int:
+    return in_units(container.resources.requests).get(resource, 0)
+
+
+def _with_request(container: Container, resource: str, amount: str) -> Container:
+    requests = {**container.resources.requests, resource: amount}
+    resources = msgspec.structs.replace(container.resources, requests=requests)
+    return msgspec.structs.replace(container, resources=resources)
+
+
+def _with_containers(pod: Pod, containers: list[Container]) -> Pod:
+    return with_spec(pod, containers=containers)

@@ -1,0 +1,190 @@
+"""Decides about pods of a cluster as a scheduler would now, and carries out nothing.
+
+The state, the plugins and `decide` are those of a running scheduler. Between decisions the state can be changed and
+changed back: that is how a proposed change is verified.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from functools import cached_property
+from types import TracebackType
+from typing import TypeVar
+
+import msgspec
+
+from mooring.config import Configuration
+from mooring.engine import Decision, EngineCycle, Profile, ScoreColumns, decide
+from mooring.engine.every_filter import PluginFilterResult, run_every_filter
+from mooring.engine.scoring import score_nodes
+from mooring.framework import FeatureGates, Objects, Pod
+from mooring.framework.registry import Registry
+from mooring.objects import Node
+from mooring.objects.meta import KubeObject
+from mooring.objects.placed import PlacedPod
+from mooring.queue import QueuedPodInfo
+from mooring.scheduler.loop import Scheduler
+from mooring.scheduler.shadow.wiring import SilentReporter
+from mooring.scheduler.watching.feeds import NodeFeed
+from mooring.scheduler.wiring import Core, build_core, cluster_executor, complete
+from mooring.simulator.scenario import Cluster
+from mooring.simulator.simulated_client import SimulatedClient
+from mooring.simulator.virtual_time import START, SimulatedClock, VirtualTimeLoop
+from mooring.state import RowView, State
+from mooring.why.changes import ProposedChange
+
+K = TypeVar("K", bound=KubeObject)
+
+
+class Recomputation:
+    """The scheduler of a configuration, with a cluster as its state. Used by `with`."""
+
+    def __init__(
+        self, cluster: Cluster, configuration: Configuration, registry: Registry, gates: FeatureGates | None = None
+    ) -> None:
+        self.cluster = cluster
+        self._loop = VirtualTimeLoop()
+        self._runner = asyncio.Runner(loop_factory=lambda: self._loop)
+        self._configuration, self._registry = configuration, registry
+        self.gates = gates or FeatureGates()
+        self._core: Core
+        self._scheduler: Scheduler
+
+    def __enter__(self) -> Recomputation:
+        self._runner.__enter__()
+        self._runner.run(self._begin())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._runner.run(self._scheduler.shutdown.run())
+        self._runner.__exit__(kind, error, trace)
+
+    async def _begin(self) -> None:
+        clock = SimulatedClock(self._loop, START)
+        client = SimulatedClient(clock)
+        names = [profile.scheduler_name for profile in self._configuration.profiles]
+        self._core = core = build_core(
+            client,
+            self._configuration,
+            self._registry,
+            clock=clock,
+            reporter=SilentReporter(client, names),
+            gates=self.gates,
+            attempt_timeout_seconds=0,
+        )
+        self._scheduler = complete(core, cluster_executor(core), is_explained=False)
+        nodes = NodeFeed(core.state, core.queue)
+        for node in self.cluster.nodes:
+            nodes.found(node)
+        core.informers.preload(self.cluster.objects_of)
+        for pod in self.cluster.pods:
+            core.pods.found(pod)
+        for instance in core.assembly.current.instances.values():
+            await self._scheduler.lifecycle.start(instance)
+
+    # What is known
+
+    @property
+    def state(self) -> State:
+        return self._core.state
+
+    @cached_property
+    def pods(self) -> dict[str, Pod]:
+        """By uid."""
+        return {pod.uid: pod for pod in self.cluster.pods}
+
+    def objects(self, kind: type[K]) -> Objects[K]:
+        """All of a kind that a plugin reads."""
+        return self._core.informers.store(kind)
+
+    def profile_of(self, pod: Pod) -> Profile:
+        """The profile that schedules it; the first one for a pod of another scheduler."""
+        profiles = self._core.assembly.current.profiles
+        return profiles.get(pod.spec.scheduler_name) or next(iter(profiles.values()))
+
+    @property
+    def profiles(self) -> list[str]:
+        return sorted(self._core.assembly.current.profiles)
+
+    @property
+    def is_extended(self) -> bool:
+        """Extenders are not called here, so their results are missing."""
+        return bool(self._configuration.extenders)
+
+    def queued(self, pod: Pod) -> QueuedPodInfo | None:
+        """The pod as it waits in the queue: what gates it."""
+        return self._core.queue.find(pod.uid)
+
+    def view(self, node: str) -> RowView | None:
+        return self.state.node(node)
+
+    # Decisions
+
+    def decide(self, pod: Pod) -> Decision:
+        """One attempt, as the scheduler would make it now; everything is kept. The pod must not be on a node."""
+        return decide(self.profile_of(pod), pod, self.state).keep()
+
+    def results(self, pod: Pod, node: str | None = None) -> tuple[EngineCycle, dict[str, PluginFilterResult]]:
+        """Every filter's results for all nodes, or for one; and the cycle, which has the states of PreFilter."""
+        cycle = EngineCycle(self.profile_of(pod), pod, self.state)
+        nodes = self.state.nodes
+        if node is not None:
+            nodes = nodes.where(nodes.where_named((node,)))
+        return cycle, run_every_filter(cycle, nodes)
+
+    def rejecting(self, pod: Pod, node: str) -> dict[str, PluginFilterResult]:
+        """The filters that reject the node, or fail there."""
+        _, results = self.results(pod, node)
+        return {name: each for name, each in results.items() if each.rejected or each.fault is not None}
+
+    def scores(self, pod: Pod, nodes: list[str]) -> ScoreColumns:
+        """The scores of these nodes beside each other, also of those that filters reject."""
+        cycle = EngineCycle(self.profile_of(pod), pod, self.state)
+        run_every_filter(cycle, self.state.nodes)
+        return score_nodes(cycle, self.state.nodes.where(self.state.nodes.where_named(nodes)))
+
+    # What-ifs
+
+    @contextlib.contextmanager
+    def without(self, pod: Pod) -> Iterator[Pod]:
+        """The pod as it was before it was bound, while it counts nowhere."""
+        record = self.state.remove_pod(pod.uid)
+        try:
+            yield unbound(pod)
+        finally:
+            if record is not None:
+                self.state.set_pod(record)
+
+    @contextlib.contextmanager
+    def applied(self, change: ProposedChange) -> Iterator[None]:
+        """While inside, nodes and pods on nodes are as the change makes them. The pod itself is the caller's."""
+        state = self.state
+        nodes: list[Node] = []
+        pods: list[PlacedPod] = []
+        try:
+            for node in change.nodes:
+                if (before := state.set_node(node)) is not None:
+                    nodes.append(before)
+            for uid in change.deleted:
+                if (record := state.remove_pod(uid)) is not None:
+                    pods.append(record)
+            for resized in change.resized:
+                if (record := state.set_pod(resized)) is not None:
+                    pods.append(record)
+            yield
+        finally:
+            for record in reversed(pods):
+                state.set_pod(record)
+            for before in reversed(nodes):
+                state.set_node(before)
+
+
+def unbound(pod: Pod) -> Pod:
+    """The pod without its node, as it is decided."""
+    if not pod.spec.node_name:
+        return pod
+    return Pod(metadata=pod.metadata, spec=msgspec.structs.replace(pod.spec, node_name=""), status=pod.status)

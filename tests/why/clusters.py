@@ -1,0 +1,24 @@
+"""Small clusters, and the scheduler that decides on them again."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+
+from mooring.config import default_configuration, load_configuration
+from mooring.framework import Pod
+from mooring.objects import Node
+from mooring.plugins.catalogue import catalogue
+from mooring.simulator import Cluster
+from mooring.why import Recomputation
+
+
+@contextlib.contextmanager
+def recomputing(nodes: Sequence[Node], pods: Sequence[Pod] = (), configuration: str = "") -> Iterator[Recomputation]:
+    """With the default profile, or with this configuration."""
+    registry = catalogue()
+    loaded = default_configuration(registry)
+    if configuration:
+        loaded = load_configuration(configuration, source="the test", registry=registry).configuration
+    with Recomputation(Cluster(nodes, pods), loaded, registry) as recomputation:
+        yield recomputation
