@@ -151,7 +151,9 @@ class Up(Kubectl):
 
     def explain(self, pod: str) -> str:
         """The output of `mooring explain`."""
-        with Program("explain", pod, f"--kubeconfig={self.kubeconfig}", home=self.kubeconfig.parent) as program:
+        with Program(
+            "explain", pod, "--recorded", f"--kubeconfig={self.kubeconfig}", home=self.kubeconfig.parent
+        ) as program:
             assert program.ended() == 0, program.written()
             return "\n".join(program.out)
 
