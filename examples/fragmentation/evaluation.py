@@ -31,6 +31,9 @@ POLICIES: dict[str, type[GpuSharing]] = {
 SEEDS = range(42, 52)
 APART_SECONDS = 0.001
 """Between two arrivals: no pod is retried before all have arrived."""
+RANDOM_STREAM = 1000
+"""Added to the seed of Random. The published draws cannot be repeated, so any stream is as right as another.
+Means of ten runs with two streams are up to 0.4 points apart."""
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -71,7 +74,7 @@ def run_trace(trace: Trace, order: Order, policy: str, seed: int) -> Run:
     result = simulate(
         Cluster(node_objects(nodes)),
         Workload(arrivals),
-        configuration(policy, trace, seed),
+        configuration(policy, trace, RANDOM_STREAM + seed),
         ties="first",
         on_decided=sampler.decided,
         on_bound=sampler.bound,
