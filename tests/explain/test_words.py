@@ -285,3 +285,20 @@ def test_a_scheduler_name_that_is_not_served_is_named_with_the_nearest_one():
     text = explained(None, profile="defalt-scheduler", servedProfiles=["default-scheduler", "batch"])
     assert 'No scheduler here serves "defalt-scheduler"; the one that runs serves batch, default-scheduler.' in text
     assert 'Did you mean "default-scheduler"?' in text
+
+
+def test_sentences_of_plugins_follow_the_first_line():
+    found = {
+        "pod": "default/web",
+        "profile": "default-scheduler",
+        "node": None,
+        "phase": "Pending",
+        "gating": {"plugin": "Groups", "reasons": ["too few members"]},
+        "plugins": [{"plugin": "Groups", "sentences": ["group default/train: 3 of 4 members exist"]}],
+        "recomputed": None,
+    }
+    assert in_full(found).splitlines()[:2] == [
+        "Pod default/web waits for a node (profile default-scheduler, Pending): "
+        "Groups keeps it out of the queue: too few members.",
+        "  Groups: group default/train: 3 of 4 members exist.",
+    ]

@@ -241,6 +241,8 @@ def _known_by(responses: list[dict[str, Any]], uid: str) -> dict[str, Any]:
     for response in responses:
         if (gating := response.get("gating")) and gating["uid"] == uid:
             known["gating"] = gating
+        if plugins := response.get("plugins"):
+            known["plugins"] = plugins
         if response.get("found") and response["decision"]["uid"] == uid:
             known |= {"decision": response["decision"], "queue": response["queue"]}
             return known | ({"nextAttempt": response["nextAttempt"]} if "nextAttempt" in response else {})

@@ -3,6 +3,7 @@
 from mooring.engine.cycle import EngineCycle
 from mooring.engine.decision import Decision
 from mooring.engine.decision_cache import DecisionCache
+from mooring.engine.explanations import explanations
 from mooring.engine.extender_results import EXTENDER, ExtenderResults, ExtenderScores
 from mooring.engine.filtering import Feasible, feasible
 from mooring.engine.pipeline import Decide, choose, decide, fail, refuse
@@ -32,6 +33,7 @@ __all__ = [
     "calling",
     "choose",
     "decide",
+    "explanations",
     "fail",
     "feasible",
     "permit",

@@ -48,6 +48,7 @@ def _lines(found: Evidence, is_wide: bool) -> Iterator[str]:
     reason = summary(found)
     status = f"(profile {found['profile']}, {found.get('phase') or 'Pending'})"
     yield f"Pod {found['pod']} {_where(found)} {status}{f': {reason}' if reason else ''}."
+    yield from _by_plugins(found)
     yield from _recorded(found)
     if (recomputed := found.get("recomputed")) is not None:
         yield ""
@@ -55,6 +56,12 @@ def _lines(found: Evidence, is_wide: bool) -> Iterator[str]:
     elif why := found.get("notRecomputed"):
         yield ""
         yield f"It was not decided again: {why}"
+
+
+def _by_plugins(found: Evidence) -> Iterator[str]:
+    """What plugins know of it beside decisions. The scheduler that runs knows more than a recomputation."""
+    for known in found.get("plugins") or (found.get("recomputed") or {}).get("plugins") or ():
+        yield from (f"  {known['plugin']}: {sentence}." for sentence in known["sentences"])
 
 
 def _recorded(found: Evidence) -> Iterator[str]:

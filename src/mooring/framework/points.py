@@ -216,6 +216,16 @@ class ExtensionPoints:
         """Observe that the pod is bound. May wait; what it returns changes nothing."""
         raise NotImplementedError
 
+    def explain(self, pod: Pod, /) -> Iterable[str]:
+        """Return what this plugin knows of the pod that no decision shows, in sentences for people. Optional.
+
+        Which group or quota the pod belongs to, how far that is, what is missing: "pod group default/train: 3 of 4
+        members exist". `mooring explain` calls it for every plugin of the pod's profile, wherever the pod is: pending,
+        gated, waiting on permit or bound; on the scheduler that runs, and on one that decides again. It reads the
+        plugin's own services and changes nothing. A sentence needs neither the plugin's name nor a full stop.
+        """
+        raise NotImplementedError
+
     async def start(self) -> None:
         """Called once before the first decision. May wait for a minute; what lasts longer belongs into `Background`."""
         raise NotImplementedError

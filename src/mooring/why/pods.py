@@ -21,6 +21,8 @@ def recomputed(recomputation: Recomputation, pod: Pod, most_nodes: int | None = 
         found["isOtherScheduler"] = True
     if recomputation.is_extended:
         found["lacksExtenders"] = True
+    if plugins := recomputation.explanations(pod):
+        found["plugins"] = plugins
     if pod.spec.node_name:
         with recomputation.without(pod) as free:
             found |= _decided(recomputation, free, pod.spec.node_name, most_nodes)

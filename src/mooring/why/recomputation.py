@@ -11,12 +11,12 @@ import contextlib
 from collections.abc import Iterator
 from functools import cached_property
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from mooring.config import Configuration
-from mooring.engine import Decision, EngineCycle, Profile, ScoreColumns, decide
+from mooring.engine import Decision, EngineCycle, Profile, ScoreColumns, decide, explanations
 from mooring.engine.every_filter import PluginFilterResult, run_every_filter
 from mooring.engine.scoring import score_nodes
 from mooring.framework import FeatureGates, Objects, Pod
@@ -121,6 +121,10 @@ class Recomputation:
 
     def view(self, node: str) -> RowView | None:
         return self.state.node(node)
+
+    def explanations(self, pod: Pod) -> list[dict[str, Any]]:
+        """What plugins know of the pod beside a decision."""
+        return explanations(self.profile_of(pod), pod)
 
     # Decisions
 

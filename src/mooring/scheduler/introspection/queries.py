@@ -8,6 +8,7 @@ from typing import Any
 from mooring.base.clock import Clock, timestamp
 from mooring.config import Configuration
 from mooring.config.as_v1 import as_v1
+from mooring.engine import explanations
 from mooring.framework.events import NODE_ADDED, TAINTS_OF_NEW_NODES
 from mooring.queue import QueuedPodInfo, SchedulingQueue
 from mooring.scheduler.cycle.binding_cycle import BindingCycles
@@ -64,6 +65,8 @@ class Queries:
     def explain(self, request: dict[str, Any]) -> dict[str, Any]:
         """A request of the control socket. With the configuration, if that is requested: to decide as this one does."""
         response = self._explained(request["explain"])
+        if plugins := self._explanations(request["explain"]):
+            response["plugins"] = plugins
         if request.get("configuration"):
             response["configuration"] = as_v1(self._configuration())
         return response
@@ -85,6 +88,13 @@ class Queries:
         if (queued := self._queue.find(uid)) is not None and (at := self._queue.next_attempt(queued)) is not None:
             response["nextAttempt"] = timestamp(at)
         return response
+
+    def _explanations(self, key: str) -> list[dict[str, Any]]:
+        """What plugins know of a pod that is not bound yet."""
+        uid = self._pods.uid_of(key)
+        pod = self._pods.latest(uid) if uid is not None else None
+        profile = self._assembly.current.profiles.get(pod.spec.scheduler_name) if pod is not None else None
+        return [] if pod is None or profile is None else explanations(profile, pod)
 
     def _permits(self, uid: str) -> list[dict[str, Any]] | None:
         """The permit plugins that the pod waits for, the one whose time ends first first; None if it does not wait."""
