@@ -10,7 +10,14 @@ import pytest
 import mooring
 from mooring.base.errors import OperatorMistake
 from mooring.framework.gate_table import GATES
-from mooring.framework.gates import BUILT_BOTH_WAYS, BUILT_ONE_WAY, INSIDE_KUBE_SCHEDULER, FeatureGates, read_gates
+from mooring.framework.gates import (
+    BUILT_BOTH_WAYS,
+    BUILT_ONE_WAY,
+    INSIDE_KUBE_SCHEDULER,
+    OF_POD_GROUPS,
+    FeatureGates,
+    read_gates,
+)
 
 COMPARISON, FEATURES = "TaintTolerationComparisonOperators", "NodeDeclaredFeatures"
 
@@ -65,19 +72,19 @@ def test_a_locked_gate_cannot_be_changed():
 
 
 def test_what_is_not_built_cannot_be_switched_on_or_off():
-    assert problems("GangScheduling=true,PodLevelResources=false") == {
-        "GangScheduling": "switching it on is not built: Mooring schedules with it off only",
+    assert problems("NativeHistograms=true,PodLevelResources=false") == {
+        "NativeHistograms": "switching it on is not built: Mooring schedules with it off only",
         "PodLevelResources": "switching it off is not built: Mooring schedules with it on only",
     }
-    read_gates(["GangScheduling=false,PodLevelResources=true"])
+    read_gates(["NativeHistograms=false,PodLevelResources=true"])
 
 
 def test_every_mistake_is_reported():
-    assert len(problems("Nope=true,SchedulerQueueingHints=false", "GenericWorkload=true")) == 3
+    assert len(problems("Nope=true,SchedulerQueueingHints=false", "NativeHistograms=true")) == 3
 
 
 def test_all_of_a_stage_is_as_if_each_were_named():
-    assert "AllAlpha (GangScheduling)" in problems("AllAlpha=true")
+    assert "AllAlpha (NativeHistograms)" in problems("AllAlpha=true")
     assert "AllBeta (PodLevelResources)" in problems("AllBeta=false")
     assert not read_gates(["AllAlpha=false"]).warnings
 
@@ -86,7 +93,36 @@ def test_a_gate_that_is_named_is_not_one_of_all():
     unbuilt = [f"{name}=false" for name in BUILT_ONE_WAY if GATES[name].stage == "ALPHA"]
     gates = read_gates(["AllAlpha=true", ",".join(unbuilt)]).gates
     assert gates.on(COMPARISON)
-    assert not gates.on("GangScheduling")
+    assert not gates.on("NativeHistograms")
+
+
+WITHOUT_WHAT_THEY_NEED = {
+    "GangScheduling=true": "GangScheduling is enabled, but depends on features that are disabled: [GenericWorkload]",
+    "TopologyAwareWorkloadScheduling=true": (
+        "TopologyAwareWorkloadScheduling is enabled, but depends on features that are disabled: [GenericWorkload]"
+    ),
+    "GenericWorkload=true,WorkloadAwarePreemption=true": (
+        "WorkloadAwarePreemption is enabled, but depends on features that are disabled: [GangScheduling]"
+    ),
+    "DRAWorkloadResourceClaims=true": (
+        "DRAWorkloadResourceClaims is enabled, but depends on features that are disabled: [GenericWorkload]"
+    ),
+    "WorkloadWithJob=true": "WorkloadWithJob is enabled, but depends on features that are disabled: [GenericWorkload]",
+}
+
+
+@pytest.mark.parametrize(("text", "message"), WITHOUT_WHAT_THEY_NEED.items(), ids=WITHOUT_WHAT_THEY_NEED.keys())
+def test_a_gate_of_pod_groups_is_refused_without_the_gates_that_it_needs(text, message):
+    """Gang scheduling, section 1."""
+    assert list(problems(text).values()) == [message]
+
+
+def test_the_gates_of_pod_groups_can_be_on_together_without_a_warning():
+    """Gang scheduling, section 1."""
+    read = read_gates([",".join(f"{name}=true" for name in OF_POD_GROUPS)])
+    assert read.warnings == ()
+    assert all(read.gates.on(name) for name in OF_POD_GROUPS)
+    assert not any(FeatureGates().on(name) for name in OF_POD_GROUPS)
 
 
 WARNED = {
@@ -104,7 +140,7 @@ def test_what_changes_nothing_is_taken_with_a_warning(text, words):
 
 
 def test_the_lists_are_of_gates_that_can_be_changed_and_do_not_overlap():
-    listed = [*BUILT_BOTH_WAYS, *BUILT_ONE_WAY, *INSIDE_KUBE_SCHEDULER]
+    listed = [*BUILT_BOTH_WAYS, *OF_POD_GROUPS, *BUILT_ONE_WAY, *INSIDE_KUBE_SCHEDULER]
     assert len(set(listed)) == len(listed)
     assert not [name for name in listed if GATES[name].locked]
 
@@ -116,14 +152,14 @@ def test_what_counts_as_built_both_ways_is_what_plugins_read():
         for file in plugins.rglob("*.py")
         for name in re.findall(r'gates\.on\(\s*"(\w+)"', file.read_text(encoding="utf-8"))
     }
-    assert {name for name in read if not GATES[name].locked} == BUILT_BOTH_WAYS
+    assert {name for name in read if not GATES[name].locked} - OF_POD_GROUPS == BUILT_BOTH_WAYS
 
 
 def test_the_page_about_gates_names_each_in_its_place():
     page = (Path(__file__).parents[2] / "docs" / "feature-gates.md").read_text(encoding="utf-8")
     _, switched, not_on, not_off = page.split("\n## ")
     assert dict(re.findall(r"\| `(\w+)` \| (on|off)", switched)) == {
-        name: "on" if GATES[name].default else "off" for name in BUILT_BOTH_WAYS
+        name: "on" if GATES[name].default else "off" for name in BUILT_BOTH_WAYS | OF_POD_GROUPS
     }
     assert set(re.findall(r"`(\w+)`", not_on)) == {name for name in BUILT_ONE_WAY if not GATES[name].default}
     assert set(re.findall(r"`(\w+)`", not_off)) == {name for name in BUILT_ONE_WAY if GATES[name].default}

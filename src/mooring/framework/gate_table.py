@@ -110,3 +110,13 @@ def _read(listed: str) -> Iterator[FeatureGate]:
 
 GATES = {gate.name: gate for gate in _read(_LISTED)}
 """By name."""
+
+POD_GROUP_DEPENDENCIES = {
+    "DRAWorkloadResourceClaims": ("DynamicResourceAllocation", "GenericWorkload"),
+    "GangScheduling": ("GenericWorkload",),
+    "GenericWorkload": (),
+    "TopologyAwareWorkloadScheduling": ("GenericWorkload",),
+    "WorkloadAwarePreemption": ("GangScheduling",),
+    "WorkloadWithJob": ("GenericWorkload",),
+}
+"""The gates of pod groups and the gates without which they cannot be on."""

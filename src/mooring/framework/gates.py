@@ -6,11 +6,11 @@ that is locked, and a gate of the scheduler's whose other side is not built here
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from mooring.base.errors import OperatorMistake, Problem, did_you_mean
-from mooring.framework.gate_table import GATES
+from mooring.framework.gate_table import GATES, POD_GROUP_DEPENDENCIES
 
 FLAG = "--feature-gates"
 COMPONENT = "kube"
@@ -34,6 +34,9 @@ BUILT_BOTH_WAYS = frozenset(
 )
 """The gates that plugins read and that can be changed."""
 
+OF_POD_GROUPS = frozenset(POD_GROUP_DEPENDENCIES)
+"""The gates of pod groups: scheduler, embedded API server and simulated controllers have both sides."""
+
 BUILT_ONE_WAY = frozenset(
     [
         "ClientsAllowCARotation",
@@ -43,18 +46,13 @@ BUILT_ONE_WAY = frozenset(
         "DRADeviceTaintRules",
         "DRAListTypeAttributes",
         "DRANodeAllocatableResources",
-        "DRAWorkloadResourceClaims",
-        "GangScheduling",
-        "GenericWorkload",
         "InPlacePodLevelResourcesVerticalScaling",
         "NativeHistograms",
         "NominatedNodeNameForExpectation",
         "PodLevelResources",
         "SchedulerAsyncPreemption",
         "SchedulerPopFromBackoffQ",
-        "TopologyAwareWorkloadScheduling",
         "VolumeLimitScaling",
-        "WorkloadAwarePreemption",
     ]
 )
 """The gates that change a scheduler, of which only the default is built here."""
@@ -127,9 +125,19 @@ def read_gates(texts: Iterable[str]) -> ReadGates:
             problems.append(Problem(where, message))
         elif name in requested and (warning := _warning(name, value)):
             warnings.append(Problem(where, warning))
+    gates = FeatureGates(changed)
+    problems.extend(_without_what_they_need(gates))
     if problems:
         raise OperatorMistake.found_in(FLAG, problems)
-    return ReadGates(FeatureGates(changed), tuple(warnings))
+    return ReadGates(gates, tuple(warnings))
+
+
+def _without_what_they_need(gates: FeatureGates) -> Iterator[Problem]:
+    for name, needed in POD_GROUP_DEPENDENCIES.items():
+        missing = [each for each in needed if not gates.on(each)]
+        if gates.on(name) and missing:
+            message = f"{name} is enabled, but depends on features that are disabled: [{' '.join(missing)}]"
+            yield Problem(f"{FLAG} {name}", message)
 
 
 def _read_one(part: str, requested: dict[str, bool], problems: list[Problem]) -> None:
@@ -163,7 +171,7 @@ def _all_of(name: str) -> str:
 
 def _warning(name: str, value: bool) -> str | None:
     gate = GATES[name]
-    if name not in BUILT_BOTH_WAYS | BUILT_ONE_WAY | INSIDE_KUBE_SCHEDULER and not gate.locked:
+    if name not in BUILT_BOTH_WAYS | OF_POD_GROUPS | BUILT_ONE_WAY | INSIDE_KUBE_SCHEDULER and not gate.locked:
         return "concerns the API server, controllers or kubelets: it changes nothing in a scheduler"
     if name in INSIDE_KUBE_SCHEDULER and value is not gate.default:
         return "is about how kube-scheduler is made inside: it changes nothing here"

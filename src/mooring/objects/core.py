@@ -157,6 +157,12 @@ class PodResourceClaim(Wire):
     resource_claim_template_name: str | None = None
 
 
+class PodSchedulingGroup(Wire):
+    """The PodGroup that the pod belongs to, in its own namespace."""
+
+    pod_group_name: str | None = None
+
+
 class PodSpec(Wire):
     containers: list[Container] = []
     init_containers: list[Container] = []
@@ -177,6 +183,7 @@ class PodSpec(Wire):
     volumes: list[dict[str, Any]] = []
     resource_claims: list[PodResourceClaim] = []
     termination_grace_period_seconds: int | None = None
+    scheduling_group: PodSchedulingGroup | None = None
 
 
 class PodCondition(Wire):
@@ -239,6 +246,12 @@ class Pod(KubeObject, version="v1", plural="pods"):
     @property
     def priority(self) -> int:
         return self.spec.priority or 0
+
+    @property
+    def pod_group_name(self) -> str | None:
+        """The name of the PodGroup that it belongs to, whether or not that exists."""
+        group = self.spec.scheduling_group
+        return None if group is None else group.pod_group_name
 
     @property
     def is_terminating(self) -> bool:

@@ -24,6 +24,7 @@ from mooring.objects.core import (
     PodAffinity,
     PodAffinityTerm,
     PodSchedulingGate,
+    PodSchedulingGroup,
     PodSpec,
     PodStatus,
     ResourceRequirements,
@@ -31,6 +32,15 @@ from mooring.objects.core import (
     Toleration,
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
+)
+from mooring.objects.pod_groups import (
+    BasicSchedulingPolicy,
+    GangSchedulingPolicy,
+    PodGroup,
+    PodGroupSchedulingConstraints,
+    PodGroupSchedulingPolicy,
+    PodGroupSpec,
+    TopologyConstraint,
 )
 from mooring.objects.quantity import QuantityText
 from mooring.objects.selectors import LabelSelector
@@ -61,8 +71,9 @@ def a_pod(
     owner: str | None = None,
     created: float | None = None,
     volumes: Sequence[Mapping[str, Any]] = (),
+    group: str | None = None,
 ) -> Pod:
-    """A pod with one container. Each has a uid of its own; `requests` adds to (or replaces) `cpu` and `memory`."""
+    """A pod with one container, of the PodGroup `group` if one is given. Each has a uid of its own; `requests` adds to (or replaces) `cpu` and `memory`."""
     requested: dict[str, QuantityText] = {}
     if cpu is not None:
         requested["cpu"] = cpu
@@ -97,8 +108,43 @@ def a_pod(
             priority=priority,
             scheduling_gates=[PodSchedulingGate(name=gate) for gate in gates],
             volumes=[{"name": f"volume-{at}"} | dict(volume) for at, volume in enumerate(volumes)],
+            scheduling_group=None if group is None else PodSchedulingGroup(pod_group_name=group),
         ),
         status=PodStatus(phase="Running" if node else "Pending", nominated_node_name=nominated),
+    )
+
+
+def a_pod_group(
+    name: str = "group",
+    *,
+    min_count: int | None = None,
+    namespace: str = "default",
+    uid: str | None = None,
+    topology_key: str | None = None,
+    priority: int | None = None,
+    disruption_mode: str | None = None,
+) -> PodGroup:
+    """A gang of at least `min_count` pods, or, without, a group with policy basic."""
+    policy = (
+        PodGroupSchedulingPolicy(basic=BasicSchedulingPolicy())
+        if min_count is None
+        else PodGroupSchedulingPolicy(gang=GangSchedulingPolicy(min_count=min_count))
+    )
+    topology = None if topology_key is None else [TopologyConstraint(key=topology_key)]
+    return PodGroup(
+        metadata=ObjectMeta(
+            name=name,
+            namespace=namespace,
+            uid=uid if uid is not None else f"uid-{next(_numbers)}",
+            resource_version="1",
+            generation=1,
+        ),
+        spec=PodGroupSpec(
+            scheduling_policy=policy,
+            scheduling_constraints=None if topology is None else PodGroupSchedulingConstraints(topology=topology),
+            priority=priority,
+            disruption_mode=disruption_mode,
+        ),
     )
 
 
