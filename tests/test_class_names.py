@@ -22,7 +22,7 @@ SHARED = {
     "StatefulSet": "Kubernetes' kind: as the scheduler reads it, and as its controller does",
     "Summary": "of a shadow, and of a benchmark",
     "Usage": "of a resource, and of a process under measurement",
-    "Workload": "of our benchmark, and of upstream's files",
+    "Workload": "of our benchmark, of upstream's files, and Kubernetes' kind",
 }
 """May become fewer."""
 

@@ -140,7 +140,7 @@ class TypedLocalObjectReference(Wire):
     name: str = ""
 
 
-class WorkloadSpec(Wire):
+class PodGroupWorkloadSpec(Wire):
     controller_ref: TypedLocalObjectReference | None = None
     pod_group_templates: list[PodGroupTemplate] = []
 
@@ -150,4 +150,4 @@ class Workload(KubeObject, group=GROUP, version=VERSION, plural="workloads"):
 
     KIND: ClassVar[Kind]
 
-    spec: WorkloadSpec = msgspec.field(default_factory=WorkloadSpec)
+    spec: PodGroupWorkloadSpec = msgspec.field(default_factory=PodGroupWorkloadSpec)

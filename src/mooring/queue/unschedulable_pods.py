@@ -41,7 +41,7 @@ class Alike:
 
 
 @dataclass(slots=True, eq=False)
-class PodGroup:
+class AlikePods:
     """Pods for which every hint that is declared per template returns the same, by UID."""
 
     alike: Alike
@@ -54,9 +54,9 @@ class UnschedulablePods:
     def __init__(self) -> None:
         self._members: dict[str, QueuedPodInfo] = {}
         self._entries = itertools.count()
-        self._groups: dict[Alike, PodGroup] = {}
-        self._group_of: dict[str, PodGroup] = {}
-        self._by_plugin: dict[tuple[str, str], dict[Alike, PodGroup]] = {}
+        self._groups: dict[Alike, AlikePods] = {}
+        self._group_of: dict[str, AlikePods] = {}
+        self._by_plugin: dict[tuple[str, str], dict[Alike, AlikePods]] = {}
         self.gated = 0
 
     def __len__(self) -> int:
@@ -96,16 +96,16 @@ class UnschedulablePods:
         if not group.pods:
             self._remove_group(group.alike)
 
-    def waiting_for(self, plugins_by_scheduler: Mapping[str, Iterable[str]]) -> list[PodGroup]:
+    def waiting_for(self, plugins_by_scheduler: Mapping[str, Iterable[str]]) -> list[AlikePods]:
         """The groups of these profiles that wait for one of these plugins, each once."""
-        found: dict[Alike, PodGroup] = {}
+        found: dict[Alike, AlikePods] = {}
         for scheduler_name, plugins in plugins_by_scheduler.items():
             for plugin in plugins:
                 found.update(self._by_plugin.get((scheduler_name, plugin), {}))
         return list(found.values())
 
-    def _new_group(self, alike: Alike) -> PodGroup:
-        group = self._groups[alike] = PodGroup(alike)
+    def _new_group(self, alike: Alike) -> AlikePods:
+        group = self._groups[alike] = AlikePods(alike)
         for key in alike.index_keys:
             self._by_plugin.setdefault(key, {})[alike] = group
         return group

@@ -73,7 +73,7 @@ def a_pod(
     volumes: Sequence[Mapping[str, Any]] = (),
     group: str | None = None,
 ) -> Pod:
-    """A pod with one container, of the PodGroup `group` if one is given. Each has a uid of its own; `requests` adds to (or replaces) `cpu` and `memory`."""
+    """A pod with one container. Each has a uid of its own; `requests` adds to (or replaces) `cpu` and `memory`."""
     requested: dict[str, QuantityText] = {}
     if cpu is not None:
         requested["cpu"] = cpu
