@@ -16,7 +16,7 @@ from mooring.objects.wire import Wire
 GROUP, VERSION = "scheduling.k8s.io", "v1alpha2"
 
 POD_GROUP_SCHEDULED = "PodGroupScheduled"
-"""The condition that says whether the group was scheduled. Kubernetes 1.37 renames it."""
+"""The condition about whether the group is scheduled. Kubernetes 1.37 renames it."""
 
 SCHEDULED, UNSCHEDULABLE, SCHEDULER_ERROR = "Scheduled", "Unschedulable", "SchedulerError"
 """The reasons of that condition."""
