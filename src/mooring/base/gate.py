@@ -79,7 +79,7 @@ class ConnectionGate:
     def __init__(
         self,
         listening: socket.socket,
-        context: ssl.SSLContext,
+        context: ssl.SSLContext | None,
         protocol: Callable[[], asyncio.Protocol],
         *,
         log_name: str,
@@ -87,6 +87,7 @@ class ConnectionGate:
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.context = context
+        """None: without TLS, for clients on this machine only."""
         self.protocol = protocol
         """Makes the HTTP server's side of a connection."""
         self.limits = (limits or GateLimits()).within(resource.getrlimit(resource.RLIMIT_NOFILE)[0])

@@ -1,4 +1,4 @@
-"""One TLS connection of a `ConnectionGate`: cheap until a whole request head has arrived, and measured all its life.
+"""One connection of a `ConnectionGate`: cheap until a whole request head has arrived, and measured all its life.
 
 asyncio's own TLS transport allocates 256 KiB for each connection before the client has proven anything, and an HTTP
 server's objects come on top. Here a connection is a socket and a few numbers until its first byte, OpenSSL's state
@@ -139,6 +139,10 @@ class GatedConnection(asyncio.Transport):
             return
         if self._is_lingering:
             return
+        if self._context is None:
+            if not self._is_closing:
+                self._on_data(bytes(self._gate.buffer[:count]))
+            return
         if self._incoming is None or self._outgoing is None:
             if not self._gate.may_handshake(self):
                 self.abort()
@@ -237,7 +241,7 @@ class GatedConnection(asyncio.Transport):
     def _flush(self) -> None:
         """Send as much as the socket takes; encrypt no more than that."""
         connection = self._socket
-        if connection is None or self._tls is None:
+        if connection is None or (self._tls is None and self._context is not None):
             return
         was_sending = self.get_write_buffer_size() > 0
         try:
@@ -262,6 +266,10 @@ class GatedConnection(asyncio.Transport):
 
     def _seal_next(self) -> bool:
         """Encrypt the next piece; False: nothing is left."""
+        if self._context is None:
+            self._sealed = self._backlog.popleft() if self._backlog else b""
+            self._backlog_bytes -= len(self._sealed)
+            return bool(self._sealed)
         assert self._tls is not None
         assert self._outgoing is not None
         if self._has_handshake and self._backlog and not self._outgoing.pending:

@@ -117,7 +117,7 @@ def cluster(nodes: int | None, cluster_file: str | None, port: int, kubeconfig: 
                 simulated = SimulatedCluster(client, clock=SystemClock())
                 await simulated.start()
                 if until_stdin_closes:
-                    _end_with_stdin(stop)
+                    end_with_stdin(stop)
                 else:
                     print_lines(how_to_point_kubectl(kubeconfig))
                 print_line(f"Ready: {len(server.store.list('nodes'))} simulated nodes on {server.url}")
@@ -155,7 +155,7 @@ def how_to_point_kubectl(kubeconfig: Path) -> str:
     return f"Point kubectl at it:  export KUBECONFIG={kubeconfig.resolve()}"
 
 
-def _end_with_stdin(stop: asyncio.Event) -> None:
+def end_with_stdin(stop: asyncio.Event) -> None:
     """The process that started us holds the other end; when it dies, even by SIGKILL, we end too."""
     loop = asyncio.get_running_loop()
     descriptor = sys.stdin.fileno()

@@ -7,8 +7,6 @@ pods in files, too.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,9 +22,6 @@ if TYPE_CHECKING:
 
 SHOWN_NODES = 5
 """Rows of the table of scores, unless it is wide."""
-ENDED = ("Succeeded", "Failed")
-CHOSEN = ("waiting on permit", "binding")
-"""Where pods are that have their node already: they are not decided again."""
 
 
 @click.command()
@@ -75,27 +70,14 @@ def explain(pod: str, source: ExplainedSource, namespace: str | None, recorded: 
 
 
 def _print(found: dict[str, Any], output: str) -> None:
-    from mooring.explain import in_full, summary
+    from mooring.explain import in_full
+    from mooring.why.pod_document import of_this_version, with_summary
 
     def text() -> str:
-        with _of_this_version():
+        with of_this_version():
             return in_full(visible_values(found), is_wide=output == "wide")
 
-    with _of_this_version():
-        reason = summary(found)
-    print_document({**found, "summary": reason} if reason else found, output, text)
-
-
-@contextlib.contextmanager
-def _of_this_version() -> Iterator[None]:
-    """A scheduler of another version may respond in another shape."""
-    try:
-        yield
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        what = f"{type(error).__name__}: {error}"
-        raise Fault(
-            f"the scheduler's response cannot be decoded ({what}); is it of another version of Mooring?"
-        ) from error
+    print_document(with_summary(found), output, text)
 
 
 # Owners
@@ -141,10 +123,12 @@ def _warn(cluster: Cluster) -> None:
 
 
 def _look_into_file(text: str, namespace: str | None, source: ExplainedSource, output: str) -> dict[str, Any]:
+    from mooring.why.pod_document import known
+
     cluster = source.read_file()
     namespace, name = pod_named(text, namespace)
     pod = pod_in(cluster, source, namespace or "default", name)
-    return _known(pod) | {"isFile": True, "recomputed": _recomputed(cluster, source, pod, output, None)}
+    return known(pod) | {"isFile": True, "recomputed": _recomputed(cluster, source, pod, output, None)}
 
 
 def _recomputed(
@@ -157,25 +141,14 @@ def _recomputed(
     return found | ({"notes": list(cluster.notes)} if cluster.notes else {})
 
 
-def _known(pod: Pod) -> dict[str, Any]:
-    """By the API server."""
-    found: dict[str, Any] = {
-        "pod": pod.key,
-        "profile": pod.spec.scheduler_name,
-        "node": pod.spec.node_name or None,
-        "phase": pod.status.phase,
-    }
-    if (condition := pod.condition("PodScheduled")) is not None and condition.status == "False" and condition.message:
-        found["condition"] = {"reason": condition.reason, "message": condition.message}
-    return found
-
-
 def _look(
     text: str, namespace: str | None, source: ExplainedSource, recorded: bool, output: str
 ) -> tuple[dict[str, Any], str | None]:
     """What is known of the pod; and why a scheduler of this user could not add more."""
     from mooring.client import ApiClient
     from mooring.scheduler.introspection.explain_client import query
+    from mooring.why.pod_document import is_decided_again, known
+    from mooring.why.pod_document import recorded as schedulers_know
 
     connection = source.connection()
     namespace, name = pod_named(text, namespace)
@@ -185,19 +158,14 @@ def _look(
             return await live_pod(client, connection, namespace or connection.namespace or "default", name)
 
     pod = asyncio.run(read())
-    found = _known(pod)
+    found = known(pod)
     queried = query(connection.server, {"explain": pod.key, "configuration": True})
-    with _of_this_version():
-        known = _known_by(queried.responses, pod.uid)
-        silence = [_silence(found) for found in queried.responses if "heldUp" in found or "error" in found]
-        configuration = configuration_of(queried.responses, pod)
-    is_silent = "decision" not in known and "gating" not in known and (bool(silence) or queried.is_unresponsive)
-    sentences = [*silence, *queried.problems]
-    for sentence in sentences[1:] if is_silent else sentences:
+    scheduler = schedulers_know(queried.responses, queried.problems, pod, is_unresponsive=queried.is_unresponsive)
+    for sentence in scheduler.problems[1:] if scheduler.is_silent else scheduler.problems:
         print_line(f"Warning: {sentence}", err=True)
-    problem = sentences[0] if is_silent else None
-    found |= {"isUnresponsive": True, "problem": problem} if is_silent else known
-    if not recorded and not is_silent and pod.status.phase not in ENDED and found.get("queue") not in CHOSEN:
+    found |= scheduler.document()
+    configuration = scheduler.configuration
+    if not recorded and is_decided_again(pod, found):
         try:
             cluster = source.read_live(connection, configuration)
             here = next((each for each in cluster.pods if each.uid == pod.uid), None)
@@ -211,43 +179,4 @@ def _look(
             found["notRecomputed"] = f"{why} Name the scheduler's plugins by --plugins, as it does."
         except MooringError as error:
             found["notRecomputed"] = str(error)
-    return found, problem
-
-
-def configuration_of(responses: list[dict[str, Any]], pod: Pod) -> dict[str, Any] | None:
-    """Of the scheduler here that serves the pod."""
-    for response in responses:
-        configuration = response.get("configuration") or {}
-        if pod.spec.scheduler_name in [each.get("schedulerName") for each in configuration.get("profiles", ())]:
-            return dict(configuration)
-    return None
-
-
-def _silence(response: dict[str, Any]) -> str:
-    """Why a scheduler that could be reached knows nothing about pods now."""
-    if "error" in response:
-        return f"the scheduler responded with an error: {response['error']}"
-    held_up = response["heldUp"]
-    if held_up is None:
-        return "the scheduler is busy and has not responded in time; try again"
-    by = f"plugin {held_up['plugin']} blocks it" if held_up["plugin"] else "it is blocked"
-    since = f"for {held_up['seconds']:g} s"
-    return f"the scheduler does not respond: {by} in {held_up['method']} at {held_up['at']}, {since} now."
-
-
-def _known_by(responses: list[dict[str, Any]], uid: str) -> dict[str, Any]:
-    """What the schedulers know of the pod with this uid."""
-    known: dict[str, Any] = {}
-    for response in responses:
-        if (gating := response.get("gating")) and gating["uid"] == uid:
-            known["gating"] = gating
-        if plugins := response.get("plugins"):
-            known["plugins"] = plugins
-        if response.get("found") and response["decision"]["uid"] == uid:
-            known |= {"decision": response["decision"], "queue": response["queue"]}
-            return known | ({"nextAttempt": response["nextAttempt"]} if "nextAttempt" in response else {})
-        if "profiles" not in response:
-            continue
-        # Two replicas on one machine serve the same.
-        known["servedProfiles"] = sorted({*known.get("servedProfiles", ()), *response.get("profiles", ())})
-    return known
+    return found, scheduler.problem

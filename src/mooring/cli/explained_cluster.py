@@ -49,15 +49,19 @@ class ExplainedSource(NamedTuple):
         """Decides on this cluster: with the configuration of --config, else with the one of a scheduler that runs."""
         from mooring.why import Recomputation
 
-        registry = registry_with(self.plugins)
-        return Recomputation(cluster, self._loaded(configuration, registry), registry, self.gates)
+        registry = self.registry()
+        return Recomputation(cluster, self.loaded(configuration, registry), registry, self.gates)
 
     def read_live(self, connection: Connection, configuration: dict[str, Any] | None = None) -> Cluster:
         """As the API server shows it: only lists are requested, of all kinds that the plugins read."""
-        registry = registry_with(self.plugins)
-        return listed(connection, [self._loaded(configuration, registry)], registry, "mooring explain")
+        registry = self.registry()
+        return listed(connection, [self.loaded(configuration, registry)], registry, "mooring explain")
 
-    def _loaded(self, configuration: dict[str, Any] | None, registry: Registry) -> Configuration:
+    def registry(self) -> Registry:
+        return registry_with(self.plugins)
+
+    def loaded(self, configuration: dict[str, Any] | None, registry: Registry) -> Configuration:
+        """The configuration of --config, else this one; None: the default one."""
         from mooring.config import load_configuration
 
         if self.config_file is not None or configuration is None:
@@ -73,7 +77,16 @@ class ExplainedSource(NamedTuple):
 
 
 def source_options(command: F) -> F:
-    """The command gets `source`, `namespace` and `output`."""
+    """The command gets `source` and `namespace`."""
+    return cluster_and_configuration_options(
+        click.option("-n", "--namespace", metavar="NAME", help="Namespace of the pod.  [default: the kubeconfig's]")(
+            command
+        )
+    )
+
+
+def cluster_and_configuration_options(command: F) -> F:
+    """The command gets `source`."""
 
     @functools.wraps(command)
     def with_source(
@@ -110,7 +123,6 @@ def source_options(command: F) -> F:
         click.option(
             "--kubeconfig", metavar="FILE", help="The cluster.  [default: $KUBECONFIG, ./mooring.kubeconfig, …]"
         ),
-        click.option("-n", "--namespace", metavar="NAME", help="Namespace of the pod.  [default: the kubeconfig's]"),
     ):
         wrapped = option(wrapped)
     result: F = wrapped

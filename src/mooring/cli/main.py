@@ -35,6 +35,7 @@ COMMANDS = {
     "drain-check": ("mooring.cli.drain_check:drain_check", "Check whether nodes can be drained, and what objects."),
     "explain": ("mooring.cli.explain:explain", "Explain why a pod runs where it does, or why it is pending."),
     "why-not": ("mooring.cli.why_not:why_not", "Explain why a pod is not on a certain node."),
+    "web": ("mooring.cli.web:web", "Serve a page that shows a cluster and explains its pods."),
     "manifests": ("mooring.cli.manifests:manifests", "Print what runs a configuration in a cluster."),
     "config": ("mooring.cli.config:config", "Check, convert or show a KubeSchedulerConfiguration."),
     "conformance": ("mooring.cli.conformance:conformance", "Compare decisions with the real kube-scheduler's."),

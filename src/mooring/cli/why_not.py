@@ -50,7 +50,7 @@ def why_not(pod: str, node: str, source: ExplainedSource, namespace: str | None,
         cluster = source.read_file()
         chosen = pod_in(cluster, source, namespace or "default", name)
     else:
-        from mooring.cli.explain import configuration_of
+        from mooring.why.pod_document import configuration_of
 
         connection = source.connection()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from types import TracebackType
 from typing import Any, TypeVar
@@ -44,15 +44,17 @@ class Recomputation:
     def __init__(
         self, cluster: Cluster, configuration: Configuration, registry: Registry, gates: FeatureGates | None = None
     ) -> None:
-        self.cluster = cluster
-        self._loop = VirtualTimeLoop()
-        self._runner = asyncio.Runner(loop_factory=lambda: self._loop)
+        self._cluster = cluster
         self._configuration, self._registry = configuration, registry
         self.gates = gates or FeatureGates()
         self._core: Core
         self._scheduler: Scheduler
+        self._loop: VirtualTimeLoop
+        self._runner: asyncio.Runner
 
     def __enter__(self) -> Recomputation:
+        self._loop = VirtualTimeLoop()
+        self._runner = asyncio.Runner(loop_factory=lambda: self._loop)
         self._runner.__enter__()
         self._runner.run(self._begin())
         return self
@@ -89,12 +91,25 @@ class Recomputation:
     # What is known
 
     @property
+    def cluster(self) -> Cluster:
+        """What is decided on."""
+        return self._cluster
+
+    @property
+    def configuration(self) -> Configuration:
+        return self._configuration
+
+    @property
     def state(self) -> State:
         return self._core.state
 
-    @cached_property
-    def pods(self) -> dict[str, Pod]:
+    @property
+    def pods(self) -> Mapping[str, Pod]:
         """By uid."""
+        return self._by_uid
+
+    @cached_property
+    def _by_uid(self) -> dict[str, Pod]:
         return {pod.uid: pod for pod in self.cluster.pods}
 
     def objects(self, kind: type[K]) -> Objects[K]:
@@ -105,6 +120,10 @@ class Recomputation:
         """The profile that schedules it; the first one for a pod of another scheduler."""
         profiles = self._core.assembly.current.profiles
         return profiles.get(pod.spec.scheduler_name) or next(iter(profiles.values()))
+
+    @property
+    def profiles_by_name(self) -> Mapping[str, Profile]:
+        return self._core.assembly.current.profiles
 
     @property
     def profiles(self) -> list[str]:

@@ -1,0 +1,210 @@
+"""The paths of the API: each reads the mirror for what its user may see, and returns a document."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import unquote
+
+from aiohttp import web
+
+from mooring.base.clock import timestamp
+from mooring.base.errors import Fault, OperatorMistake
+from mooring.framework import Pod, Point
+from mooring.scheduler.introspection.explain_client import query
+from mooring.web.access import Rights
+from mooring.web.errors import RequestError, not_found
+from mooring.web.mirror import Mirror
+from mooring.web.node_columns import node_columns, resources_of
+from mooring.web.node_page import node_page
+from mooring.web.pending_causes import PendingCauses
+from mooring.web.pod_page import SHOWN_NODES, pod_page
+from mooring.web.pod_search import search_pods
+from mooring.web.queue_page import queue_page
+from mooring.web.responses import bytes_response, encoded, json_response
+from mooring.why import why_not
+from mooring.why.pod_document import Recorded, recorded
+
+ROOT = "/api/v1"
+FRESH_SECONDS = 0.5
+"""Columns of nodes are encoded so often at most, however many pages are open."""
+
+Document = dict[str, Any]
+Handler = Callable[[web.BaseRequest, Rights], Awaitable[web.StreamResponse]]
+
+
+class Api:
+    """What is served below `/api/v1`."""
+
+    def __init__(self, mirror: Mirror) -> None:
+        self.mirror = mirror
+        self.causes = PendingCauses(mirror)
+        self._columns: tuple[int, float, bytes] | None = None
+        self._resources: tuple[int, list[str]] | None = None
+
+    def handler(self, method: str, path: str) -> Handler:
+        """Of a path. Raises `RequestError` where there is none."""
+        parts = [unquote(each) for each in path.removeprefix(ROOT).strip("/").split("/")]
+        match parts:
+            case ["cluster"]:
+                found: dict[str, Handler] = {"GET": self._cluster}
+            case ["nodes"]:
+                found = {"GET": self._nodes}
+            case ["nodes", name]:
+                found = {"GET": lambda request, rights: self._node(request, rights, name)}
+            case ["queue"]:
+                found = {"GET": self._queue}
+            case ["pods"]:
+                found = {"GET": self._pods}
+            case ["pods", namespace, name]:
+                found = {"GET": lambda request, rights: self._pod(request, rights, namespace, name)}
+            case ["pods", namespace, name, "why-not", node]:
+                found = {"GET": lambda request, rights: self._why_not(request, rights, namespace, name, node)}
+            case _:
+                raise RequestError(404, f"there is no {path}; docs/web-api.md lists what there is.")
+        if method not in found:
+            allowed = ", ".join(found)
+            raise RequestError(405, f"{path} is for {allowed}, not {method}.", headers={"Allow": allowed})
+        return found[method]
+
+    # The cluster
+
+    async def _cluster(self, request: web.BaseRequest, rights: Rights) -> web.StreamResponse:
+        return await json_response(request, self.cluster(rights))
+
+    def cluster(self, rights: Rights) -> Document:
+        mirror = self.mirror
+        return {
+            "name": mirror.name,
+            "source": mirror.source,
+            "revision": mirror.revision,
+            "time": timestamp(mirror.clock.now()),
+            "counts": self.counts(rights),
+            "profiles": self._profiles(),
+            "resources": self.resources(),
+            "recorded": mirror.connection is not None,
+            "recording": None,
+            "actions": False,
+            "user": rights.user,
+            "notes": mirror.notes,
+        }
+
+    def counts(self, rights: Rights) -> Document:
+        pods = self.mirror.pods
+        if rights.all_namespaces:
+            total, pending = len(pods), len(pods.pending)
+        else:
+            total = sum(count for name, count in pods.namespaces.items() if rights.may_see(name))
+            pending = sum(1 for pod in pods.pending.values() if rights.may_see(pod.namespace))
+        nodes = self.mirror.recomputation.state.node_count if rights.nodes else 0
+        return {"nodes": nodes, "pods": total, "pending": pending, "bound": total - pending}
+
+    def _profiles(self) -> list[Document]:
+        found = []
+        for profile in self.mirror.recomputation.profiles_by_name.values():
+            points: dict[str, list[str]] = {}
+            weights: dict[str, int] = {}
+            for point, uses in profile.points.items():
+                for plugin, weight in uses:
+                    points.setdefault(plugin.name, []).append(point.value[0])
+                    if point is Point.SCORE:
+                        weights[plugin.name] = weight or 1
+            found.append(
+                {
+                    "name": profile.name,
+                    "plugins": [{"name": name, "points": points[name], "weight": weights.get(name)} for name in points],
+                }
+            )
+        return found
+
+    def resources(self) -> list[str]:
+        """What nodes have."""
+        state = self.mirror.recomputation.state
+        generation = state.node_changes.generation
+        if self._resources is None or self._resources[0] != generation:
+            self._resources = generation, resources_of(state)
+        return self._resources[1]
+
+    # Nodes
+
+    async def _nodes(self, request: web.BaseRequest, rights: Rights) -> web.StreamResponse:
+        rights.check_nodes()
+        return await bytes_response(request, self._encoded_columns())
+
+    def _encoded_columns(self) -> bytes:
+        mirror, now = self.mirror, time.monotonic()
+        kept = self._columns
+        if kept is not None and (kept[0] == mirror.revision or now < kept[1] + FRESH_SECONDS):
+            return kept[2]
+        body = encoded(node_columns(mirror.recomputation.state, self.resources(), mirror.revision))
+        self._columns = mirror.revision, now, body
+        return body
+
+    async def _node(self, request: web.BaseRequest, rights: Rights, name: str) -> web.StreamResponse:
+        rights.check_nodes()
+        view = self.mirror.recomputation.view(name)
+        if view is None:
+            raise not_found("node", name, self.mirror.recomputation.state.nodes.names)
+        self.causes.read()
+        return await json_response(
+            request, node_page(self.mirror, view, self.resources(), self.causes.decisions(), rights.may_see)
+        )
+
+    # Pods
+
+    async def _queue(self, request: web.BaseRequest, rights: Rights) -> web.StreamResponse:
+        mirror = self.mirror
+        return await json_response(
+            request, queue_page(mirror.pods, self.causes.read(), mirror.revision, may_see=rights.may_see)
+        )
+
+    async def _pods(self, request: web.BaseRequest, rights: Rights) -> web.StreamResponse:
+        return await json_response(request, search_pods(self.mirror.pods, request.query, rights))
+
+    async def _pod(self, request: web.BaseRequest, rights: Rights, namespace: str, name: str) -> web.StreamResponse:
+        pod = self.pod(rights, namespace, name)
+        most = None if request.query.get("nodes") == "all" else SHOWN_NODES
+        scheduler = await self._recorded(pod)
+        # The watch may have replaced it meanwhile.
+        pod = self.pod(rights, namespace, name)
+        return await json_response(request, pod_page(self.mirror, pod, scheduler, most_nodes=most))
+
+    async def _why_not(
+        self, request: web.BaseRequest, rights: Rights, namespace: str, name: str, node: str
+    ) -> web.StreamResponse:
+        rights.check_nodes()
+        pod = self.pod(rights, namespace, name)
+        if self.mirror.recomputation.view(node) is None:
+            raise not_found("node", node, self.mirror.recomputation.state.nodes.names)
+        return await json_response(request, why_not(self.mirror.recomputation, pod, node))
+
+    def pod(self, rights: Rights, namespace: str, name: str) -> Pod:
+        """The pod, or the nearest names among those that the user may see."""
+        rights.check_namespace(namespace)
+        pods = self.mirror.pods
+        if (pod := pods.get(namespace, name)) is not None:
+            return pod
+        if namespace not in pods.namespaces:
+            known = [each for each in pods.namespaces if rights.may_see(each)]
+            raise not_found("namespace with pods", namespace, known)
+        raise not_found(f"pod in {namespace}", name, [each.name for each in pods if each.namespace == namespace])
+
+    async def _recorded(self, pod: Pod) -> Recorded | None:
+        """What schedulers of this user and machine know: over their sockets, which may take seconds."""
+        connection = self.mirror.connection
+        if connection is None:
+            return None
+        queried = await asyncio.to_thread(query, connection.server, {"explain": pod.key})
+        try:
+            return recorded(queried.responses, queried.problems, pod, is_unresponsive=queried.is_unresponsive)
+        except Fault as error:
+            return Recorded({}, [str(error)], False, None)
+
+
+def refused(error: OperatorMistake) -> RequestError:
+    """A mistake in what the user sent."""
+    problems = [{"path": each.path, "message": each.message, "line": each.line} for each in error.problems]
+    first = f" {error.problems[0].path}: {error.problems[0].message}" if error.problems else ""
+    return RequestError(400, f"{error.summary}{first}", problems=problems)

@@ -1,0 +1,143 @@
+"""The cluster that the page shows: read from a file, or kept up to date by list and watch.
+
+One state, one thread. A live mirror is a scheduler that never schedules: the same watches, plugins and state, and a
+client that cannot write. Decisions on it are pure, and happen between two watch events.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from typing import Literal
+
+from mooring.base.clock import Clock, SystemClock
+from mooring.base.errors import Fault
+from mooring.client import Connection
+from mooring.config import Configuration
+from mooring.framework import FeatureGates, Pod
+from mooring.framework.registry import Registry
+from mooring.scheduler.shadow.read_only import ReadOnlyClient
+from mooring.scheduler.shadow.wiring import SilentReporter
+from mooring.scheduler.wiring import Core, build_core, cluster_executor, complete
+from mooring.simulator.scenario import Cluster
+from mooring.web.pod_store import PodStore
+from mooring.why import Recomputation
+
+Source = Literal["live", "snapshot", "file", "recording"]
+USER_AGENT = "mooring web"
+NOT_LISTED = "is the API server there, and may this user list nodes and pods?"
+
+
+class Mirror:
+    """A cluster, and the means to decide about its pods."""
+
+    def __init__(
+        self,
+        name: str,
+        source: Source,
+        recomputation: Recomputation,
+        pods: PodStore,
+        registry: Registry,
+        clock: Clock,
+        connection: Connection | None = None,
+    ) -> None:
+        self.name = name
+        self.source = source
+        self.recomputation = recomputation
+        self.pods = pods
+        self.registry = registry
+        self.clock = clock
+        self.connection = connection
+        """None: there is no API server."""
+
+    @property
+    def revision(self) -> int:
+        """Grows with every change."""
+        return self.pods.revision + self.recomputation.state.node_changes.generation
+
+    @property
+    def configuration(self) -> Configuration:
+        return self.recomputation.configuration
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader should know about how true it is."""
+        notes = list(self.recomputation.cluster.notes)
+        if self.recomputation.is_extended:
+            notes.append("The configuration names extenders; they are not called here, so their results are missing.")
+        return notes
+
+
+def file_mirror(name: str, source: Source, recomputation: Recomputation, registry: Registry) -> Mirror:
+    """Of a cluster in a file. The recomputation is entered already, and left by the caller."""
+    clock = SystemClock()
+    pods = PodStore(clock.now, recomputation.cluster.pods)
+    return Mirror(name, source, recomputation, pods, registry, clock)
+
+
+class LiveRecomputation(Recomputation):
+    """Decides on the state of a core that watches a cluster."""
+
+    def __init__(
+        self, core: Core, pods: PodStore, configuration: Configuration, registry: Registry, gates: FeatureGates
+    ) -> None:
+        super().__init__(Cluster([]), configuration, registry, gates)
+        self._core = core
+        self._store = pods
+        self.problems: list[str] = []
+
+    @property
+    def cluster(self) -> Cluster:
+        """As it is now."""
+        return Cluster(
+            [view.object for view in self.state.nodes], list(self._store), notes=[*self.problems, *self._missing()]
+        )
+
+    @property
+    def pods(self) -> Mapping[str, Pod]:
+        return self._store.by_uid
+
+    def _missing(self) -> list[str]:
+        kinds = {kind for kinds in self._core.assembly.current.kinds.values() for kind in kinds}
+        return [problem for _, problem in self._core.informers.missing(kinds)]
+
+
+@contextlib.asynccontextmanager
+async def live_mirror(
+    connection: Connection, configuration: Configuration, registry: Registry, gates: FeatureGates
+) -> AsyncIterator[Mirror]:
+    """While inside, the mirror follows the cluster. Entered when nodes and pods have been listed."""
+    clock = SystemClock()
+    async with ReadOnlyClient(connection, user_agent=USER_AGENT) as client:
+        names = [profile.scheduler_name for profile in configuration.profiles]
+        core = build_core(
+            client,
+            configuration,
+            registry,
+            clock=clock,
+            reporter=SilentReporter(client, names),
+            gates=gates,
+            attempt_timeout_seconds=0,
+        )
+        pods = PodStore(clock.now)
+        scheduler = complete(core, cluster_executor(core), after=[pods], is_explained=False, may_schedule=_never)
+        recomputation = LiveRecomputation(core, pods, configuration, registry, gates)
+        mirror = Mirror(connection.address, "live", recomputation, pods, registry, clock, connection)
+        running = asyncio.create_task(scheduler.run(), name="mirror")
+        ready = asyncio.create_task(scheduler.ready.wait())
+        try:
+            await asyncio.wait([running, ready], return_when=asyncio.FIRST_COMPLETED)
+            if running.done():
+                await running
+                raise Fault(f"the cluster could not be listed; {NOT_LISTED}")
+            yield mirror
+        finally:
+            ready.cancel()
+            scheduler.stop()
+            await asyncio.wait([running])
+
+
+async def _never() -> None:
+    """Nothing is ever scheduled."""
+    await asyncio.Event().wait()

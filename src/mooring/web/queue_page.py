@@ -1,0 +1,61 @@
+"""Pending pods, grouped by what they wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mooring.framework import Pod
+from mooring.web.pending_causes import Cause
+from mooring.web.pod_store import PodStore, owner_of
+
+MOST_PODS = 200
+"""Of a group; `total` counts all."""
+
+Document = dict[str, Any]
+
+
+def queue_page(
+    pods: PodStore, causes: dict[str, Cause], revision: int, *, may_see: Callable[[str], bool], most: int = MOST_PODS
+) -> Document:
+    """Groups, the largest first; in each the pods of highest priority first, then the oldest."""
+    groups: dict[tuple[str, str], list[tuple[Pod, Cause]]] = {}
+    pending = 0
+    for key, cause in causes.items():
+        pod = pods.pending.get(key)
+        if pod is None or not may_see(pod.namespace):
+            continue
+        pending += 1
+        groups.setdefault((cause.reason, cause.plugin), []).append((pod, cause))
+    return {
+        "revision": revision,
+        "pending": pending,
+        "groups": [
+            {
+                "reason": reason,
+                "plugin": plugin,
+                "message": members[0][1].message,
+                "total": len(members),
+                "pods": [waiting_pod(pod) for pod, _ in sorted(members, key=_order)[:most]],
+            }
+            for (reason, plugin), members in sorted(groups.items(), key=lambda each: (-len(each[1]), each[0]))
+        ],
+    }
+
+
+def waiting_pod(pod: Pod) -> Document:
+    found: Document = {
+        "namespace": pod.namespace,
+        "name": pod.name,
+        "priority": pod.spec.priority or 0,
+        "since": pod.metadata.creation_timestamp,
+        "owner": owner_of(pod),
+    }
+    if pod.status.nominated_node_name:
+        found["nominatedNode"] = pod.status.nominated_node_name
+    return found
+
+
+def _order(member: tuple[Pod, Cause]) -> tuple[int, str, str]:
+    pod = member[0]
+    return -(pod.spec.priority or 0), pod.metadata.creation_timestamp or "", pod.key

@@ -1,0 +1,127 @@
+"""The document about one pod: what the API server shows, what a scheduler has recorded, the pod decided again.
+
+`mooring explain -o json` prints it, and the page serves it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from mooring.base.errors import Fault
+from mooring.explain import summary
+from mooring.framework import Pod
+
+ENDED = ("Succeeded", "Failed")
+CHOSEN = ("waiting on permit", "binding")
+"""Where pods are that have their node already: they are not decided again."""
+
+Document = dict[str, Any]
+
+
+class Recorded(NamedTuple):
+    """What the schedulers of this user know about a pod."""
+
+    known: Document
+    problems: list[str]
+    """Sentences: why a scheduler could not add more."""
+    is_silent: bool
+    """A scheduler runs, and returned nothing about pods."""
+    configuration: Document | None
+    """Of the scheduler that serves the pod."""
+
+    @property
+    def problem(self) -> str | None:
+        return self.problems[0] if self.is_silent else None
+
+    def document(self) -> Document:
+        return {"isUnresponsive": True, "problem": self.problem} if self.is_silent else self.known
+
+
+def known(pod: Pod) -> Document:
+    """By the API server."""
+    found: Document = {
+        "pod": pod.key,
+        "profile": pod.spec.scheduler_name,
+        "node": pod.spec.node_name or None,
+        "phase": pod.status.phase,
+    }
+    if (condition := pod.condition("PodScheduled")) is not None and condition.status == "False" and condition.message:
+        found["condition"] = {"reason": condition.reason, "message": condition.message}
+    return found
+
+
+def recorded(
+    responses: Sequence[Document], problems: Sequence[str], pod: Pod, *, is_unresponsive: bool = False
+) -> Recorded:
+    """The responses of explain sockets, read for this pod."""
+    with of_this_version():
+        found = _known_by(responses, pod.uid)
+        silence = [_silence(each) for each in responses if "heldUp" in each or "error" in each]
+        configuration = configuration_of(responses, pod)
+    is_silent = "decision" not in found and "gating" not in found and (bool(silence) or is_unresponsive)
+    return Recorded(found, [*silence, *problems], is_silent, configuration)
+
+
+def is_decided_again(pod: Pod, found: Document) -> bool:
+    """Whether a decision now says something about it."""
+    return not found.get("isUnresponsive") and pod.status.phase not in ENDED and found.get("queue") not in CHOSEN
+
+
+def with_summary(found: Document) -> Document:
+    """And the reason in one line, where there is one."""
+    with of_this_version():
+        reason = summary(found)
+    return {**found, "summary": reason} if reason else found
+
+
+@contextlib.contextmanager
+def of_this_version() -> Iterator[None]:
+    """A scheduler of another version may respond in another shape."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise Fault(
+            f"the scheduler's response cannot be decoded ({what}); is it of another version of Mooring?"
+        ) from error
+
+
+def configuration_of(responses: Sequence[Document], pod: Pod) -> Document | None:
+    """Of the scheduler here that serves the pod."""
+    for response in responses:
+        configuration = response.get("configuration") or {}
+        if pod.spec.scheduler_name in [each.get("schedulerName") for each in configuration.get("profiles", ())]:
+            return dict(configuration)
+    return None
+
+
+def _silence(response: Document) -> str:
+    """Why a scheduler that could be reached knows nothing about pods now."""
+    if "error" in response:
+        return f"the scheduler responded with an error: {response['error']}"
+    held_up = response["heldUp"]
+    if held_up is None:
+        return "the scheduler is busy and has not responded in time; try again"
+    by = f"plugin {held_up['plugin']} blocks it" if held_up["plugin"] else "it is blocked"
+    since = f"for {held_up['seconds']:g} s"
+    return f"the scheduler does not respond: {by} in {held_up['method']} at {held_up['at']}, {since} now."
+
+
+def _known_by(responses: Sequence[Document], uid: str) -> Document:
+    """What the schedulers know of the pod with this uid."""
+    found: Document = {}
+    for response in responses:
+        if (gating := response.get("gating")) and gating["uid"] == uid:
+            found["gating"] = gating
+        if plugins := response.get("plugins"):
+            found["plugins"] = plugins
+        if response.get("found") and response["decision"]["uid"] == uid:
+            found |= {"decision": response["decision"], "queue": response["queue"]}
+            return found | ({"nextAttempt": response["nextAttempt"]} if "nextAttempt" in response else {})
+        if "profiles" not in response:
+            continue
+        # Two replicas on one machine serve the same.
+        found["servedProfiles"] = sorted({*found.get("servedProfiles", ()), *response.get("profiles", ())})
+    return found
