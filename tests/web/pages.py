@@ -15,7 +15,7 @@ from mooring.objects import Node
 from mooring.objects.core import Taint
 from mooring.plugins.catalogue import catalogue
 from mooring.testing import a_node_object, a_pod
-from mooring.web.access import Access, OperatorAccess
+from mooring.web.access import OperatorAccess, PageAccess
 from mooring.web.api import Api
 from mooring.web.mirror import Mirror, file_mirror
 from mooring.web.server import WebOptions, WebServer
@@ -78,7 +78,7 @@ def mirrored(nodes: Sequence[Node] = NODES, pods: Sequence[Pod] = PODS, configur
 
 @contextlib.asynccontextmanager
 async def served(
-    mirror: Mirror, options: WebOptions | None = None, access: Access | None = None, **of_api: Any
+    mirror: Mirror, options: WebOptions | None = None, access: PageAccess | None = None, **of_api: Any
 ) -> AsyncIterator[Page]:
     operator = OperatorAccess()
     api = Api(mirror, **of_api)

@@ -40,7 +40,7 @@ class Rights:
             raise RequestError(403, f"{self.user} may not list nodes; a ClusterRole that allows it is needed.")
 
 
-class Access(Protocol):
+class PageAccess(Protocol):
     """Who may read what."""
 
     async def rights(self, request: web.BaseRequest, token: str) -> Rights:

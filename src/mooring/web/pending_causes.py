@@ -30,7 +30,7 @@ FITS = "it fits, and waits for its turn"
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class Cause(NamedTuple):
+class PendingCause(NamedTuple):
     """Why a pod is pending."""
 
     reason: str
@@ -47,16 +47,16 @@ class PendingCauses:
 
     def __init__(self, mirror: Mirror) -> None:
         self._mirror = mirror
-        self._kept: dict[Hashable, tuple[int, float, Cause]] = {}
+        self._kept: dict[Hashable, tuple[int, float, PendingCause]] = {}
         self._kinds: dict[str, tuple[str, Hashable]] = {}
         """uid → the version that was looked at, and its kind."""
 
-    def read(self) -> dict[str, Cause]:
+    def read(self) -> dict[str, PendingCause]:
         """Of every pending pod, by its key."""
         pods = self._mirror.pods.pending
         self._kinds = {pod.uid: self._kind(pod) for pod in pods.values()}
         deadline = time.monotonic() + SECONDS
-        found, causes = {}, dict[Hashable, Cause]()
+        found, causes = {}, dict[Hashable, PendingCause]()
         for key, pod in pods.items():
             kind = self._kinds[pod.uid][1]
             if (cause := causes.get(kind)) is None:
@@ -87,7 +87,7 @@ class PendingCauses:
         nominated = pod.status.nominated_node_name
         return version, (pod.namespace, pod.spec.scheduler_name, labels, nominated, _encode(pod.spec))
 
-    def _cause(self, kind: Hashable, pod: Pod, deadline: float) -> Cause:
+    def _cause(self, kind: Hashable, pod: Pod, deadline: float) -> PendingCause:
         revision, now = self._mirror.revision, time.monotonic()
         kept = self._kept.get(kind)
         if kept is not None and (kept[0] == revision or now < kept[1] + FRESH_SECONDS or now >= deadline):
@@ -99,26 +99,26 @@ class PendingCauses:
         self._kept[kind] = revision, time.monotonic(), cause
         return cause
 
-    def _decided(self, pod: Pod) -> Cause:
+    def _decided(self, pod: Pod) -> PendingCause:
         recomputation = self._mirror.recomputation
         if (queued := recomputation.queued(pod)) is not None and (gating := queued.gating) is not None:
             why = "; ".join(gating.reasons)
-            return Cause(f"{gating.plugin} keeps it out of the queue: {why}", gating.plugin, why)
+            return PendingCause(f"{gating.plugin} keeps it out of the queue: {why}", gating.plugin, why)
         try:
             decision = recomputation.decide(pod)
         except MooringError as error:
-            return Cause(str(error), "", str(error))
+            return PendingCause(str(error), "", str(error))
         if decision.node is not None:
-            return Cause(FITS, "", refusal(pod), decision)
+            return PendingCause(FITS, "", refusal(pod), decision)
         evidence = decision.evidence()
         groups = evidence.get("rejections") or ()
         plugin = max(groups, key=lambda group: int(group["count"]))["plugin"] if groups else ""
         if decision.fault is not None:
             plugin = decision.fault.plugin
-        return Cause(dominant_reason(evidence) or decision.message, plugin or "", decision.message, decision)
+        return PendingCause(dominant_reason(evidence) or decision.message, plugin or "", decision.message, decision)
 
 
-def _reported(pod: Pod) -> Cause:
+def _reported(pod: Pod) -> PendingCause:
     """By its scheduler."""
     message = refusal(pod)
-    return Cause(message or NOT_TRIED, "", message)
+    return PendingCause(message or NOT_TRIED, "", message)

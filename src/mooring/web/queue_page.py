@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mooring.framework import Pod
-from mooring.web.pending_causes import Cause
+from mooring.web.pending_causes import PendingCause
 from mooring.web.pod_store import PodStore, owner_of
 
 MOST_PODS = 200
@@ -16,10 +16,15 @@ Document = dict[str, Any]
 
 
 def queue_page(
-    pods: PodStore, causes: dict[str, Cause], revision: int, *, may_see: Callable[[str], bool], most: int = MOST_PODS
+    pods: PodStore,
+    causes: dict[str, PendingCause],
+    revision: int,
+    *,
+    may_see: Callable[[str], bool],
+    most: int = MOST_PODS,
 ) -> Document:
     """Groups, the largest first; in each the pods of highest priority first, then the oldest."""
-    groups: dict[tuple[str, str], list[tuple[Pod, Cause]]] = {}
+    groups: dict[tuple[str, str], list[tuple[Pod, PendingCause]]] = {}
     pending = 0
     for key, cause in causes.items():
         pod = pods.pending.get(key)
@@ -56,6 +61,6 @@ def waiting_pod(pod: Pod) -> Document:
     return found
 
 
-def _order(member: tuple[Pod, Cause]) -> tuple[int, str, str]:
+def _order(member: tuple[Pod, PendingCause]) -> tuple[int, str, str]:
     pod = member[0]
     return -(pod.spec.priority or 0), pod.metadata.creation_timestamp or "", pod.key

@@ -20,7 +20,7 @@ from mooring.base.limited_log import LimitedLog, shortened
 from mooring.base.log import Log
 from mooring.base.rates import Rates
 from mooring.scheduler.serving.http_errors import error_logger
-from mooring.web.access import Access, bearer
+from mooring.web.access import PageAccess, bearer
 from mooring.web.api import ROOT, Api, refused
 from mooring.web.errors import RequestError, too_many
 from mooring.web.responses import SECURITY_HEADERS, file_response, json_response
@@ -55,7 +55,7 @@ class WebServer:
     """Serves the page and its API."""
 
     def __init__(
-        self, api: Api, access: Access, options: WebOptions, files: dict[str, StaticFile] | None = None
+        self, api: Api, access: PageAccess, options: WebOptions, files: dict[str, StaticFile] | None = None
     ) -> None:
         self._api = api
         self._access = access
