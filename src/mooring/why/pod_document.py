@@ -65,7 +65,7 @@ def recorded(
 
 
 def is_decided_again(pod: Pod, found: Document) -> bool:
-    """Whether a decision now says something about it."""
+    """Whether a decision that is taken now explains it."""
     return not found.get("isUnresponsive") and pod.status.phase not in ENDED and found.get("queue") not in CHOSEN
 
 
