@@ -196,6 +196,8 @@ class Handler:
             return await self._subresource(request, route)
         if method in ("GET", "HEAD"):
             return await self._read(request, route)
+        if route.row.computed is not None:
+            raise method_not_allowed()
         if method == "POST" and not route.name:
             return await self._create(request, route)
         if method == "PUT" and route.name:
@@ -216,6 +218,8 @@ class Handler:
         options = list_options(query)
         # A HEAD response has no body, so it cannot be a stream of events.
         is_watch = options.is_watch and request.method == "GET"
+        if is_watch and row.computed is not None:
+            raise method_not_allowed()
         shape = shape_of(request.headers.get("Accept", ""))
         include = query.get("includeObject", "")
         if route.name and not is_watch:

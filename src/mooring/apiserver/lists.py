@@ -39,6 +39,8 @@ class ListPage:
 
 
 def list_page(store: Store, row: Resource, selection: SelectionPredicate, options: ListOptions) -> ListPage:
+    if row.computed is not None:
+        return ListPage(store.revision, computed(row, selection))
     limit, token, version = options.limit, options.token, options.resource_version
     revision = store.revision
     after: Key | None = None
@@ -67,6 +69,19 @@ def list_page(store: Store, row: Resource, selection: SelectionPredicate, option
     # Upstream does not count the remaining items of a list with selectors.
     remaining = None if selection.has_selectors else 1 + sum(left)
     return ListPage(revision, [stored for _, stored in shown], _token(revision, shown[-1][0]), remaining)
+
+
+def computed(row: Resource, selection: SelectionPredicate) -> list[StoredObject]:
+    """The selected objects of a resource that is not stored, in order."""
+    assert row.computed is not None
+    found = row.computed(selection.namespace, selection.name or "")
+    selected = [StoredObject(document, 0) for document in found if selection(document)]
+    return sorted(selected, key=_namespace_and_name)
+
+
+def _namespace_and_name(stored: StoredObject) -> Key:
+    metadata = stored.document["metadata"]
+    return metadata.get("namespace", ""), metadata["name"]
 
 
 def _check_revision(store: Store, row: Resource, version: str, match: str) -> None:

@@ -60,7 +60,10 @@ class ResourceRegistry:
     # Reading
 
     def stored(self, row: Resource, namespace: str, name: str) -> StoredObject:
-        found = self.store.stored(row.storage, namespace, name)
+        if row.computed is not None:
+            found = next((StoredObject(document, 0) for document in row.computed(namespace, name)), None)
+        else:
+            found = self.store.stored(row.storage, namespace, name)
         if found is None:
             raise not_found(row.group, row.plural, name)
         return found

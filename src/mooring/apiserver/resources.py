@@ -7,7 +7,7 @@ version. Strategies are looked up by storage key: all versions of a kind share o
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Protocol
@@ -71,6 +71,8 @@ class Resource:
     custom: CustomVersion | None = None
     list_kind: str = ""
     openapi: Document = field(default_factory=dict)
+    computed: Callable[[str, str], Iterable[Document]] | None = None
+    """Computes the objects of a namespace ("" for all) and name ("" for all): they are read only, and not stored."""
 
     @property
     def api_version(self) -> str:

@@ -20,6 +20,7 @@ from mooring.apiserver.controller_manager import ControllerManager
 from mooring.apiserver.documents import Document, copied
 from mooring.apiserver.handlers import MAX_BODY_BYTES, Handler
 from mooring.apiserver.loading import LineOf, load
+from mooring.apiserver.metrics_api import MetricsSource, metrics_rows
 from mooring.apiserver.negotiation import decode_object
 from mooring.apiserver.options import FieldValidation
 from mooring.apiserver.registry import ResourceRegistry
@@ -133,6 +134,11 @@ class EmbeddedApiServer:
         restored = restore(self.registry, documents, line_of)
         self.controllers.retain_restored()
         return restored
+
+    def serve_metrics(self, source: MetricsSource) -> None:
+        """Serve metrics.k8s.io from this source, as metrics-server does in other clusters."""
+        for row in metrics_rows(source):
+            self.registry.table.add(row)
 
     async def start(self) -> None:
         connections = Connections()

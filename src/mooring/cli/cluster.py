@@ -115,6 +115,7 @@ def cluster(nodes: int | None, cluster_file: str | None, port: int, kubeconfig: 
             )
             async with ApiClient(connection) as client:
                 simulated = SimulatedCluster(client, clock=SystemClock())
+                server.serve_metrics(simulated.kubelets.usage)
                 await simulated.start()
                 if until_stdin_closes:
                     end_with_stdin(stop)

@@ -139,6 +139,8 @@ class NodeRecordStatus(Wire):
     addresses: list[dict[str, str]] = []
     conditions: list[ConditionRecord] = []
     images: list[Document] = []
+    capacity: Document = {}
+    allocatable: Document = {}
 
 
 class NodeRecord(Record, version="v1", plural="nodes", scope="Cluster", kind="Node"):

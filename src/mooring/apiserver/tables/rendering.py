@@ -11,6 +11,7 @@ from mooring.apiserver.resources import Resource
 from mooring.apiserver.storage import StoredObject
 from mooring.apiserver.tables.cluster import CLUSTER_COLUMNS
 from mooring.apiserver.tables.columns import AGE, NAME, PrinterColumn
+from mooring.apiserver.tables.metrics import METRICS_COLUMNS
 from mooring.apiserver.tables.pods import POD_COLUMNS
 from mooring.apiserver.tables.volumes import VOLUME_COLUMNS
 from mooring.apiserver.tables.workloads import WORKLOAD_COLUMNS
@@ -23,6 +24,7 @@ _COLUMNS: dict[str, list[PrinterColumn]] = {
     **WORKLOAD_COLUMNS,
     **CLUSTER_COLUMNS,
     **VOLUME_COLUMNS,
+    **METRICS_COLUMNS,
 }
 _PLAIN = [NAME, AGE]
 

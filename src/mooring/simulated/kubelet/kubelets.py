@@ -7,7 +7,7 @@ and their pods are never written.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 from mooring.base.clock import Clock, parse_timestamp
 from mooring.base.errors import ApiError
@@ -23,12 +23,14 @@ from mooring.simulated.kubelet.pod_status import (
     run_seconds,
     running_status,
 )
+from mooring.simulated.kubelet.resource_usage import ResourceUsage, wrong_annotations
 from mooring.simulated.kubelet.simulated_nodes import SimulatedNode, free_ordinal
 from mooring.simulated.records import SIMULATED, ContainerRecord, Document, NodeRecord, PodRecord
 from mooring.simulated.work_queue import WorkQueue
 
 NOT_READY_TAINT = "node.kubernetes.io/not-ready"
 IMAGE_REPORT_SECONDS = 10.0
+INVALID_USE = "InvalidUse"
 
 
 class Kubelets:
@@ -58,12 +60,19 @@ class Kubelets:
         self._terminated: set[str] = set()
         self._pod_queue = WorkQueue("pod", self._sync_pod, clock=clock, log=self._log, workers=concurrency)
         self._node_queue = WorkQueue("node", self._register, clock=clock, log=self._log, workers=8)
+        self.usage = ResourceUsage(self._running_nodes, self._pods_of, clock=clock)
         nodes.subscribe(changed=self._node_changed, deleted=self._node_deleted)
         pods.subscribe(changed=self._pod_changed, deleted=self._pod_deleted)
 
     def tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:
         """The tasks of the kubelets, by name."""
         return {"pods": self._pod_queue.run, "nodes": self._node_queue.run, "images": self._report_images}
+
+    def _running_nodes(self) -> Iterable[NodeRecord]:
+        return [host.node for host in self.simulated_nodes.values()]
+
+    def _pods_of(self, node: str) -> Iterable[PodRecord]:
+        return self._pods_on[node].values() if node in self._pods_on else ()
 
     # Nodes.
 
@@ -79,6 +88,7 @@ class Kubelets:
             host.changed(node)
         else:
             self.simulated_nodes[node.name] = SimulatedNode(node)
+            self._report_invalid_use(node, EventSource("kubelet", node.name), "0 counts instead")
             self._deleted_nodes.discard(node.name)
             for pod in self._pods_on[node.name].values():
                 self._pod_changed(pod)
@@ -185,11 +195,16 @@ class Kubelets:
             host.forget(pod)
             return
         kubelet = EventSource("kubelet", host.name)
+        self._report_invalid_use(pod, kubelet, "the requests count instead")
         for field, container in _containers(pod):
             for reason, message in host.pull(container):
                 self._events.record(pod, kubelet, reason, message, field=field)
             self._events.record(pod, kubelet, "Created", "Container created", field=field)
             self._events.record(pod, kubelet, "Started", "Container started", field=field)
+
+    def _report_invalid_use(self, subject: PodRecord | NodeRecord, kubelet: EventSource, instead: str) -> None:
+        for wrong in wrong_annotations(subject.metadata.annotations):
+            self._events.record(subject, kubelet, INVALID_USE, f"{wrong}; {instead}", warning=True)
 
     def _running(self, pod: PodRecord, host: SimulatedNode) -> Document:
         return running_status(pod, host_ip=host.node.address, pod_ip=host.admit(pod), now=self._clock.now())

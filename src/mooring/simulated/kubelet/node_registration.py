@@ -42,6 +42,7 @@ def node_document(
     labels: Mapping[str, str] | None = None,
     taints: Sequence[Mapping[str, Any]] = (),
     allocatable: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
     zones: Sequence[str] = ZONES,
     now: float,
 ) -> Document:
@@ -53,7 +54,7 @@ def node_document(
     node: Document = {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": topology | dict(labels or {})},
+        "metadata": {"name": name, "labels": topology | dict(labels or {}), "annotations": dict(annotations or {})},
         "spec": {"taints": [dict(taint) for taint in taints]} if taints else {},
         "status": {"allocatable": resources},
     }
