@@ -24,6 +24,7 @@ from mooring.web.pod_page import SHOWN_NODES, pod_page
 from mooring.web.pod_search import search_pods
 from mooring.web.queue_page import queue_page
 from mooring.web.responses import bytes_response, encoded, json_response
+from mooring.web.stream import Streams
 from mooring.why import why_not
 from mooring.why.pod_document import Recorded, recorded
 
@@ -41,6 +42,7 @@ class Api:
     def __init__(self, mirror: Mirror) -> None:
         self.mirror = mirror
         self.causes = PendingCauses(mirror)
+        self.streams = Streams(mirror, self.counts, self.resources)
         self._columns: tuple[int, float, bytes] | None = None
         self._resources: tuple[int, list[str]] | None = None
 
@@ -56,6 +58,8 @@ class Api:
                 found = {"GET": lambda request, rights: self._node(request, rights, name)}
             case ["queue"]:
                 found = {"GET": self._queue}
+            case ["stream"]:
+                found = {"GET": self.streams.serve}
             case ["pods"]:
                 found = {"GET": self._pods}
             case ["pods", namespace, name]:

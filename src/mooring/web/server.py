@@ -85,6 +85,7 @@ class WebServer:
             yield
         finally:
             gate.stop_accepting()
+            self._api.streams.close()
             server.pre_shutdown()
             await server.shutdown(GRACE_SECONDS)
             gate.close()
