@@ -25,6 +25,7 @@ from mooring.web.pod_search import search_pods
 from mooring.web.queue_page import queue_page
 from mooring.web.responses import bytes_response, encoded, json_response
 from mooring.web.stream import Streams
+from mooring.web.what_if_calls import WhatIfs
 from mooring.why import why_not
 from mooring.why.pod_document import Recorded, recorded
 
@@ -43,8 +44,14 @@ class Api:
         self.mirror = mirror
         self.causes = PendingCauses(mirror)
         self.streams = Streams(mirror, self.counts, self.resources)
+        self.what_ifs = WhatIfs(mirror)
         self._columns: tuple[int, float, bytes] | None = None
         self._resources: tuple[int, list[str]] | None = None
+
+    def close(self) -> None:
+        """End streams, and what is computed for clients."""
+        self.streams.close()
+        self.what_ifs.close()
 
     def handler(self, method: str, path: str) -> Handler:
         """Of a path. Raises `RequestError` where there is none."""
@@ -58,6 +65,8 @@ class Api:
                 found = {"GET": lambda request, rights: self._node(request, rights, name)}
             case ["queue"]:
                 found = {"GET": self._queue}
+            case ["what-if"]:
+                found = {"POST": self.what_ifs.serve}
             case ["stream"]:
                 found = {"GET": self.streams.serve}
             case ["pods"]:

@@ -25,9 +25,9 @@ from mooring.web.api import ROOT, Api, refused
 from mooring.web.errors import RequestError, too_many
 from mooring.web.responses import SECURITY_HEADERS, file_response, json_response
 from mooring.web.static_files import StaticFile, static_files
+from mooring.web.what_if_calls import MOST_BODY
 
 GRACE_SECONDS = 1.0
-MOST_BODY = 1024 * 1024
 LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 _log = Log("web")
@@ -85,7 +85,7 @@ class WebServer:
             yield
         finally:
             gate.stop_accepting()
-            self._api.streams.close()
+            self._api.close()
             server.pre_shutdown()
             await server.shutdown(GRACE_SECONDS)
             gate.close()
