@@ -25,7 +25,7 @@ from mooring.web.pod_search import search_pods
 from mooring.web.queue_page import queue_page
 from mooring.web.responses import bytes_response, encoded, json_response
 from mooring.web.stream import Streams
-from mooring.web.what_if_calls import WhatIfs
+from mooring.web.what_if_calls import WhatIfCalls
 from mooring.why import why_not
 from mooring.why.pod_document import Recorded, recorded
 
@@ -44,7 +44,7 @@ class Api:
         self.mirror = mirror
         self.causes = PendingCauses(mirror)
         self.streams = Streams(mirror, self.counts, self.resources)
-        self.what_ifs = WhatIfs(mirror)
+        self.what_ifs = WhatIfCalls(mirror)
         self._columns: tuple[int, float, bytes] | None = None
         self._resources: tuple[int, list[str]] | None = None
 

@@ -48,7 +48,7 @@ async def read_body(request: web.BaseRequest) -> bytes:
     return bytes(body)
 
 
-class WhatIfs:
+class WhatIfCalls:
     """Carries out what-ifs on the mirror, or on a copy of it."""
 
     def __init__(self, mirror: Mirror) -> None:
@@ -64,9 +64,9 @@ class WhatIfs:
     async def serve(self, request: web.BaseRequest, rights: Rights) -> web.StreamResponse:
         rights.check_nodes()
         wanted = read_request(await read_body(request))
-        return await json_response(request, visible(await self.answer(wanted, rights), rights))
+        return await json_response(request, visible(await self.compute(wanted, rights), rights))
 
-    async def answer(self, wanted: WhatIfRequest, rights: Rights) -> Document:
+    async def compute(self, wanted: WhatIfRequest, rights: Rights) -> Document:
         """Raises `RequestError` or `OperatorMistake`."""
         recomputation = self._mirror.recomputation
         check_nodes(wanted, {view.name: view for view in recomputation.state.nodes})
