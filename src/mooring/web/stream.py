@@ -1,7 +1,8 @@
 """Changes as they happen: server-sent events, with a bounded buffer for each client.
 
 Decisions are sent when the watch shows them; counts, rows of nodes and the queue a few times a second at most, whatever
-the number of changes. A client that reads too slowly loses what it has not read and gets `resync`: it fetches everything again.
+the number of changes. A client that reads too slowly loses what it has not read and gets `resync`: then it fetches all
+of it again.
 """
 
 from __future__ import annotations
