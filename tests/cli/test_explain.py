@@ -230,7 +230,7 @@ async def test_pods_that_another_scheduler_bound_are_explained_and_nothing_is_wr
     assert found["summary"] == "both nodes have too little cpu"
     assert [(miss["node"], miss["missing"]) for miss in found["recomputed"]["nearest"]] == [
         ("one", ["lacks 2 cpu"]),
-        ("two", ["has 2 cpu in all, and the pod requests 3"]),
+        ("two", ["has only 2 of the 3 cpu requested"]),
     ]
     assert why_not.out.startswith("Pod default/pending cannot run on one: it lacks 2 cpu.")
     assert "so this is all that is known." in recorded.out

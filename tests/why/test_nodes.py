@@ -78,7 +78,7 @@ def test_the_text_begins_with_the_state_of_the_node():
     text = node_in_full(found)
     assert text.startswith("Node one is not ready and cordoned and runs 0 pods.\n")
     assert "  It rejects 1 pod: default/db\n    NodeResourcesFit: Insufficient cpu\n" in text
-    assert text.endswith("    for default/db it has 4 cpu in all, and the pod requests 5")
+    assert text.endswith("    for default/db it has only 4 of the 5 cpu requested")
 
 
 def test_without_pending_pods_that_is_the_last_line():
