@@ -42,3 +42,8 @@ export function cordon(node, isCordoned) {
   const verb = isCordoned ? "Uncordon" : "Cordon";
   return confirmed(verb, `${verb} ${node}?`, () => api.post(`/actions/${verb.toLowerCase()}`, { node }).then(() => `${verb}: ${node}`));
 }
+
+/** Creates what a what-if decided about, with the rights of the user. */
+export function createPods(read) {
+  return confirmed("Create these pods", "Create them in the cluster?", () => api.post("/actions/create-pods", { pods: read() }).then(() => "Created"));
+}

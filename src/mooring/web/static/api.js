@@ -4,12 +4,13 @@ const BASE = "api/v1";
 const KEY = "mooring-token";
 
 export class ApiError extends Error {
-  constructor(status, { code, message, field, near } = {}) {
+  constructor(status, { code, message, field, near, problems } = {}) {
     super(message || `The server responded with status ${status}.`);
     this.status = status;
     this.code = code ?? "";
     this.field = field ?? "";
     this.near = near ?? [];
+    this.problems = problems ?? [];
   }
 
   get isUnreachable() {

@@ -169,7 +169,7 @@ export class MapCanvas {
     for (let row = 0; row < x.length; row += 1) {
       if (side[row] < LABELLED) continue;
       context.globalAlpha = matches[row] ? 1 : 0.4;
-      const size = side[row] > 90 ? 13 : 11;
+      const size = side[row] > 150 ? 15 : side[row] > 90 ? 13 : 11;
       context.font = `600 ${size}px system-ui, sans-serif`;
       this.#text(context, shortened(context, nodes.names[row], side[row] - 14), x[row] + 8, y[row] + 8, text, halo);
       context.font = `${size}px system-ui, sans-serif`;

@@ -137,7 +137,7 @@ export function view(main, { store, params, navigate, title }) {
     controls,
     notesOf(store),
     h("div", { class: "map-layout" },
-      h("div", { class: "map-main" }, room, legend),
+      h("div", { class: "map-main card" }, room, legend),
       h("div", { class: "map-side" },
         h("section", { class: "card side-nodes", "aria-labelledby": "nodes-title" },
           h("div", { class: "card-head" }, h("h2", { id: "nodes-title" }, "Nodes"), matchCount), list.element),
@@ -213,13 +213,17 @@ function marked(text, { from, to }) {
 
 function nodeRow(nodes, row, resource) {
   const share = measured(nodes, resource, "use", row);
-  const note = [nodes.zones[row], counted(nodes.pods[row], "pod")].filter(Boolean).join(" · ");
+  const note = [nodes.zones[row], isMarked(nodes, row) ? null : counted(nodes.pods[row], "pod")].filter(Boolean).join(" · ");
   return [
     h("span", { class: "node-name name" }, visible(nodes.names[row])),
-    h("span", { class: "node-note note" }, note, states(nodes, row)),
+    h("span", { class: "node-note note" }, states(nodes, row), h("span", {}, note)),
     bar(share), h("span", { class: "number" }, percent(share)),
     h("span", { class: "hidden" }, ` of ${resource} requested`),
   ];
+}
+
+function isMarked(nodes, row) {
+  return !nodes.ready[row] || nodes.unschedulable[row];
 }
 
 function states(nodes, row) {

@@ -151,8 +151,8 @@ export class ClusterStore extends EventTarget {
     else if (type === "decision") this.#addDecision(found);
   }
 
-  async #changeNodes({ revision, rows = {}, added = [], removed = [] }) {
-    if (added.length || removed.length) {
+  async #changeNodes({ revision, rows = {}, added = [], removed = [], refetch = false }) {
+    if (refetch || added.length || removed.length) {
       this.#takeNodes(await this.#readNodes());
     } else {
       for (const [index, row] of Object.entries(rows)) setRow(this.nodes, Number(index), row);

@@ -77,8 +77,11 @@ async function copied(text) {
   }
 }
 
-/** A table: `columns` are {title, class}, `rows` lists of cells. */
-export function table(caption, columns, rows, attributes = {}) {
+/** A table: `columns` are {title, class}, `rows` lists of cells. A column in which every cell is "–" is left out. */
+export function table(caption, allColumns, allRows, attributes = {}) {
+  const kept = allColumns.map((_, place) => !allRows.length || allRows.some((cells) => cells[place] !== "–"));
+  const columns = allColumns.filter((_, place) => kept[place]);
+  const rows = allRows.map((cells) => cells.filter((_, place) => kept[place]));
   return h("div", { class: "table-wrap", tabindex: "0", role: "region", "aria-label": caption },
     h("table", attributes,
       h("caption", { class: "hidden" }, caption),
