@@ -57,8 +57,8 @@ async def test_every_response_is_that_of_kube_apiserver(gated):
     for scenario in SCENARIOS:
         found[scenario] = []
         for step in steps_of(scenario):
-            answer = await api.call(step.method, step.path, step.body, Content_Type=step.content)
-            found[scenario].append(response(answer.code, answer.body))
+            result = await api.call(step.method, step.path, step.body, Content_Type=step.content)
+            found[scenario].append(response(result.code, result.body))
     different = {name: found[name] for name in SCENARIOS if found[name] != recorded()[gates][name]}
     assert different == {name: recorded()[gates][name] for name in different}
 
