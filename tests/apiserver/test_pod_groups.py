@@ -53,7 +53,7 @@ async def gated(request, clock: ManualClock):
 
 async def test_every_response_is_that_of_kube_apiserver(gated):
     gates, api = gated
-    found = {}
+    found: dict[str, list[Any]] = {}
     for scenario in SCENARIOS:
         found[scenario] = []
         for step in steps_of(scenario):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import msgspec
 import pytest
@@ -130,7 +131,7 @@ async def test_a_group_stays_until_no_active_pod_names_it(grouped):
 
 async def test_a_group_without_pods_goes_at_once(grouped):
     await grouped.start(1, features=GATES)
-    spec = {"schedulingPolicy": {"basic": {}}}
+    spec: dict[str, Any] = {"schedulingPolicy": {"basic": {}}}
     await grouped.client.create(PodGroup.KIND, {"metadata": {"name": "training"}, "spec": spec}, "default")
     await grouped.client.delete(PodGroup.KIND, "training", "default")
     await grouped.seen.until(lambda: not grouped.server.store.list(GROUPS))
