@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.deploy.configurations import a_configuration
+from tests.deploy.configurations import a_configuration, a_file
 
-from mooring.config import LeaderElection
+from mooring.base.documents import written
+from mooring.config import LeaderElection, load_configuration
 from mooring.deploy.rights import Right, rights_of
 from mooring.deploy.rules import rules_of
 from mooring.deploy.upstream import beyond_kube_scheduler
@@ -53,6 +54,28 @@ BARE = {
 
 def test_a_scheduler_that_only_binds_needs_no_more_than_that():
     assert rights(a_configuration(disabled=["*"], enabled=NEVER_OFF)) == BARE
+
+
+def rights_for_loads(**arguments: Any) -> set[str]:
+    """What TargetLoadPacking with these arguments adds."""
+    alone = a_configuration(disabled=["*"], enabled=NEVER_OFF)
+    file = a_file(disabled=["*"], enabled=[*NEVER_OFF, "TargetLoadPacking"])
+    file["profiles"][0]["pluginConfig"] = [{"name": "TargetLoadPacking", "args": arguments}]
+    beside = load_configuration(written(file), source="test.yaml", registry=catalogue()).configuration
+    return rights(beside) - rights(alone)
+
+
+LOAD_SOURCES: dict[str, tuple[dict[str, Any], set[str]]] = {
+    "the metrics API is listed": ({}, {"list nodes.metrics.k8s.io"}),
+    "not beside a load watcher": ({"watcherAddress": "http://watcher:2020"}, set()),
+    "not beside Prometheus": ({"metricProvider": {"type": "Prometheus"}}, set()),
+    "not beside another API server": ({"metricProvider": {"address": "http://127.0.0.1:8001"}}, set()),
+}
+
+
+@pytest.mark.parametrize(("arguments", "expected"), LOAD_SOURCES.values(), ids=LOAD_SOURCES.keys())
+def test_rights_follow_from_where_loads_come_from(arguments: dict[str, Any], expected: set[str]):
+    assert rights_for_loads(**arguments) == expected
 
 
 DISABLED = {

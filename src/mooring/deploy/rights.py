@@ -19,6 +19,7 @@ from mooring.framework.contract import needs
 from mooring.framework.gates import FeatureGates
 from mooring.framework.points import Point
 from mooring.framework.registry import PluginEntry, Registry
+from mooring.framework.resource_metrics import NODE_METRICS, ResourceMetrics
 from mooring.framework.services import Binder, ClaimWriter, PodWriter, VolumeWriter
 from mooring.framework.verdicts import Plan, PostFilterRefusal
 from mooring.objects.core import Node, Pod
@@ -89,7 +90,7 @@ def rights_of(
     election = election or configuration.leader_election
     found = [*_scheduler(only_reads=only_reads)]
     for entry, points in _plugins_in_use(configuration, registry):
-        found += _reads(entry)
+        found += _reads(entry, configuration)
         if not only_reads:
             found += _writes(entry, points, gates)
     if election.leader_elect:
@@ -124,10 +125,22 @@ def _plugins_in_use(configuration: Configuration, registry: Registry) -> Iterato
         yield entry, frozenset(used_at)
 
 
-def _reads(entry: PluginEntry) -> Iterator[Right]:
+def _reads(entry: PluginEntry, configuration: Configuration) -> Iterator[Right]:
     for kind in entry.object_types:
         for verb in ("list", "watch"):
             yield _right(kind.KIND, verb, entry.name)
+    if ResourceMetrics in needs(entry.cls).values() and _is_called(ResourceMetrics, entry, configuration):
+        yield _right(NODE_METRICS, "list", entry.name)
+
+
+def _is_called(service: type, entry: PluginEntry, configuration: Configuration) -> bool:
+    """Whether the arguments of some profile have the plugin call a service that it takes."""
+    for profile in configuration.profiles:
+        if any(use.name == entry.name for uses in profile.points.values() for use in uses):
+            args = profile.args.get(entry.name)
+            if args is None or service not in args.unused_services():
+                return True
+    return False
 
 
 def _writes(entry: PluginEntry, points: frozenset[Point], gates: FeatureGates) -> Iterator[Right]:

@@ -13,6 +13,7 @@ from mooring.doctor.contact import make_contact
 from mooring.doctor.findings import Finding
 from mooring.doctor.kinds import Absent, examine_kinds
 from mooring.doctor.lease import examine_lease
+from mooring.doctor.load_sources import examine_load_sources
 from mooring.doctor.other_schedulers import examine_other_schedulers
 from mooring.doctor.rights import AUTHENTICATION, examine_rights, own_name
 from mooring.doctor.versions import RESOURCES_SINCE, ServerVersion
@@ -105,6 +106,7 @@ async def examine(client: ApiClient, plan: PlannedScheduler) -> list[Finding]:
     if plan.serves:
         needed.append(AUTHENTICATION)
     findings += await examine_rights(client, user, needed, plan.remedy_for(user))
+    findings += await examine_load_sources(client, plan.configuration)
     if election.leader_elect or not plan.only_reads:
         findings.append(await examine_lease(client, election, contact.ahead_seconds))
     if not plan.only_reads:

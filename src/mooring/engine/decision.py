@@ -214,6 +214,7 @@ class Decision:
             left_out,
             None if self.node is not None else self._room_made(),
             cycle.used,
+            cycle.used_data,
         )
 
     def _rejection_groups(self) -> tuple[list[RejectionGroup] | None, int]:

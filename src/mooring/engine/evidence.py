@@ -41,6 +41,7 @@ class EvidenceRecord(msgspec.Struct, array_like=True, gc=False, frozen=True):
     room: dict[str, Any] | None = None
     """What PostFilter plans, or why it could make no room."""
     used: dict[str, int] | None = None
+    used_data: dict[str, str] | None = None
 
     def document(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -74,6 +75,8 @@ class EvidenceRecord(msgspec.Struct, array_like=True, gc=False, frozen=True):
         evidence |= self.room or {}
         if self.used:
             evidence["used"] = self.used
+        if self.used_data:
+            evidence["usedData"] = self.used_data
         return evidence
 
 
