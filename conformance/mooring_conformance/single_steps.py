@@ -22,6 +22,7 @@ from mooring_conformance.situation import Situation
 
 SUCCESS: Json = {"code": "Success"}
 QUEUED_AT = parse_timestamp("2024-01-01T00:00:00Z")
+ELSEWHERE = "recorded/elsewhere"
 RECORDED_AT = parse_timestamp("2026-01-01T00:00:00Z")
 STEP_SECONDS = 0.001
 GAP = "resource gap: "
@@ -40,7 +41,7 @@ def step_differences(case: Case, situation: Situation, expect: Json) -> Iterator
 
 class _Calls:
     def __init__(self, situation: Situation) -> None:
-        self._services, self._placed = situation.services, situation.pods
+        self._services, self._placed, self._state = situation.services, situation.pods, situation.state
         self._plugins = {plugin.name: plugin for uses in situation.points.values() for plugin, _ in uses}
         self._cluster = a_cluster(services=situation.services)
         self._nodes = {node.name: node for node in self._cluster.nodes}
@@ -73,12 +74,17 @@ class _Calls:
         if op == "filter":
             return _verdict(plugin.filter(pod, node, cycle))
         if op == "reserve":
+            if self._state.pod(pod.uid) is None:
+                # On a node that is not there, for the same reason as in `_permit`.
+                self._state.assume(pod, ELSEWHERE, self._services.clock.now())
             return _verdict(plugin.reserve(pod, node, cycle))
         if op == "permit":
             return self._permit(plugin, pod, node, cycle)
         if op == "unreserve":
             plugin.unreserve(pod, node, cycle)
             self._placed.permitted.pop(pod.uid, None)
+            if self._state.is_assumed(pod.uid):
+                self._state.forget(pod.uid)
         elif op == "postBind":
             asyncio.run(plugin.post_bind(pod, node, cycle))
         else:

@@ -27,6 +27,7 @@ def test_they_are_those_of_scheduler_plugins():
         "appgroups.appgroup.diktyo.x-k8s.io/v1alpha1",
         "networktopologies.networktopology.diktyo.x-k8s.io/v1alpha1",
         "podgroups.scheduling.x-k8s.io/v1alpha1",
+        "elasticquotas.scheduling.x-k8s.io/v1alpha1",
         "noderesourcetopologies.topology.node.k8s.io/v1alpha2",
         "seccompprofiles.security-profiles-operator.x-k8s.io/v1beta1",
     }
