@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -27,6 +28,8 @@ from mooring.web.responses import SECURITY_HEADERS, encoded
 TICK_SECONDS = 0.5
 PING_SECONDS = 15.0
 """Keeps proxies, and the gate, from taking the connection for an idle one."""
+USER_SECONDS = 300.0
+"""A stream of a user of the cluster ends after this, so that their rights are reviewed again."""
 MOST_STREAMS = 100
 MOST_BUFFERED = 1_000
 MOST_ROWS = 1_000
@@ -104,7 +107,8 @@ class Streams:
             self._tick_while_there_are_clients()
             await response.prepare(request)
             client.put(event("cluster", self._cluster(rights)))
-            while not client.is_over:
+            ends_at = asyncio.get_running_loop().time() + USER_SECONDS if rights.token else math.inf
+            while not client.is_over and asyncio.get_running_loop().time() < ends_at:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(PING_SECONDS):
                         await client.wake.wait()
