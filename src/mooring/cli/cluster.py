@@ -104,6 +104,7 @@ def cluster(
         from mooring.apiserver import EmbeddedApiServer
         from mooring.base.memory import keep_collector_calm
         from mooring.client import ApiClient, Connection
+        from mooring.controllers import Controllers
         from mooring.simulated.cluster import SimulatedCluster
         from mooring.simulated.loading import with_default_storage
 
@@ -126,12 +127,15 @@ def cluster(
                 simulated = SimulatedCluster(client, clock=SystemClock(), features=gates.enabled())
                 server.serve_metrics(simulated.kubelets.usage)
                 await simulated.start()
+                controllers = Controllers(client, clock=SystemClock())
+                controllers.start()
                 if until_stdin_closes:
                     end_with_stdin(stop)
                 else:
                     print_lines(how_to_point_kubectl(kubeconfig))
                 print_line(f"Ready: {len(server.store.list('nodes'))} simulated nodes on {server.url}")
                 await stop.wait()
+                await controllers.stop()
                 await simulated.stop()
         finally:
             await server.stop()
