@@ -144,3 +144,9 @@ async def test_a_job_that_owns_a_gang_keeps_its_parallelism(gated):
     refused = await api.patch(f"{JOBS}/j", {"spec": {"parallelism": 1}}, "merge")
     assert refused.code == 403
     assert 'cannot change parallelism for a Job referencing gang-scheduled PodGroup "a"' in refused.message
+
+
+def test_a_file_with_a_group_is_refused_without_the_gate_and_the_gate_is_named():
+    [problem] = EmbeddedApiServer().load([{**group(gang()).body, "metadata": {"name": "a"}}])
+    assert "--feature-gates=GenericWorkload=true" in problem.message
+    assert EmbeddedApiServer(features=GATE_SETS["generic"]).load([group(gang(), name="a").body]) == []

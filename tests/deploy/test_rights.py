@@ -171,6 +171,24 @@ def test_kube_scheduler_may_do_all_that_the_default_plugins_cannot_do_without():
     assert [shown(right) for right in rights if right.is_optional] == ["list events"]
 
 
+def test_pod_groups_are_read_and_reported_with_their_gate_alone():
+    """Gang scheduling, 9.3."""
+    gates = FeatureGates({"GenericWorkload": True})
+    added = {"list podgroups.scheduling.k8s.io", "watch podgroups.scheduling.k8s.io"}
+    status = "patch podgroups/status.scheduling.k8s.io"
+    before = rights(a_configuration())
+    assert rights(a_configuration(), gates=gates) - before == {*added, status}
+    only_reads = rights(a_configuration(), gates=gates, only_reads=True)
+    assert added <= only_reads
+    assert status not in only_reads
+
+
+def test_kube_scheduler_may_do_all_that_pod_groups_need():
+    """Gang scheduling, 9.3."""
+    gates = FeatureGates({"GenericWorkload": True, "GangScheduling": True})
+    assert beyond_kube_scheduler(rights_of(a_configuration(), catalogue(), gates=gates)) == ()
+
+
 def test_a_custom_kind_is_all_that_kube_scheduler_may_not_read():
     configuration = a_configuration(enabled=["NodeCRDResourceFit"])
     beyond = beyond_kube_scheduler(rights_of(configuration, catalogue()))

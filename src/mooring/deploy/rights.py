@@ -24,13 +24,15 @@ from mooring.framework.services import Binder, ClaimWriter, PodWriter, VolumeWri
 from mooring.framework.verdicts import Plan, PostFilterRefusal
 from mooring.objects.core import Node, Pod
 from mooring.objects.meta import Kind
+from mooring.objects.pod_groups import PodGroup
 from mooring.objects.resource import ResourceClaim
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
 
+POD_GROUPS = "the scheduling of pod groups"
 SCHEDULER, ELECTION, SERVING = "the scheduler itself", "leader election", "who may read metrics"
 NAMING = "naming another scheduler that binds these pods"
 """Nothing fails without it: the other scheduler is then not named."""
-EXTENDED_RESOURCES = "DRAExtendedResource"
+EXTENDED_RESOURCES, GENERIC_WORKLOAD = "DRAExtendedResource", "GenericWorkload"
 
 EVENTS = Kind("events.k8s.io", "v1", "Event", "events")
 CORE_EVENTS = Kind("", "v1", "Event", "events")
@@ -89,6 +91,8 @@ def rights_of(
     gates = gates or FeatureGates()
     election = election or configuration.leader_election
     found = [*_scheduler(only_reads=only_reads)]
+    if gates.on(GENERIC_WORKLOAD):
+        found += _pod_groups(only_reads=only_reads)
     for entry, points in _plugins_in_use(configuration, registry):
         found += _reads(entry, configuration)
         if not only_reads:
@@ -110,6 +114,14 @@ def _scheduler(*, only_reads: bool) -> Iterator[Right]:
         for verb in ("create", "patch"):
             yield _right(EVENTS, verb, SCHEDULER)
         yield _right(CORE_EVENTS, "list", NAMING)
+
+
+def _pod_groups(*, only_reads: bool) -> Iterator[Right]:
+    """With the gate every group has its cycle, whichever plugins are in use."""
+    for verb in ("list", "watch"):
+        yield _right(PodGroup.KIND, verb, POD_GROUPS)
+    if not only_reads:
+        yield _right(PodGroup.KIND, "patch", POD_GROUPS, subresource="status")
 
 
 def _plugins_in_use(configuration: Configuration, registry: Registry) -> Iterator[tuple[PluginEntry, frozenset[Point]]]:
