@@ -25,10 +25,6 @@ COMMANDS = {
     "demo": ("mooring.cli.demo:demo", "Watch Mooring schedule a few pods, without a cluster."),
     "run": ("mooring.cli.run:run", "Run the scheduler against an API server."),
     "cluster": ("mooring.cli.cluster:cluster", "Start the embedded API server and simulated nodes alone."),
-    "controllers": (
-        "mooring.cli.controllers:controllers",
-        "Keep the status of PodGroups and ElasticQuotas.",
-    ),
     "nodes": ("mooring.cli.nodes:nodes", "Simulate nodes and their kubelets on any API server."),
     "snapshot": ("mooring.cli.snapshot:snapshot", "Save what scheduling reads of a cluster in a file."),
     "simulate": ("mooring.cli.simulate:simulate", "Simulate a workload on a cluster, on virtual time."),
@@ -37,6 +33,10 @@ COMMANDS = {
     "fit": ("mooring.cli.fit:fit", "Find how many more pods of a manifest fit into a cluster."),
     "capacity": ("mooring.cli.capacity:capacity", "Find the fewest nodes to add so that a workload is placed."),
     "drain-check": ("mooring.cli.drain_check:drain_check", "Check whether nodes can be drained, and what objects."),
+    "replay": (
+        "mooring.cli.replay:replay",
+        "Show recorded decisions, or decide them again with another configuration.",
+    ),
     "explain": ("mooring.cli.explain:explain", "Explain why a pod runs where it does, or why it is pending."),
     "why-not": ("mooring.cli.why_not:why_not", "Explain why a pod is not on a certain node."),
     "web": ("mooring.cli.web:web", "Serve a page that shows a cluster and explains its pods."),

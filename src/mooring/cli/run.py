@@ -26,6 +26,7 @@ from mooring.cli.goflags import KubeSchedulerCommand
 from mooring.cli.gotypes import Flag, GoDuration
 from mooring.cli.kube_flags import KubeFlags, kube_scheduler_options
 from mooring.cli.output import print_line
+from mooring.cli.recording import NO_RECORDING, RecordingFlags, recording_flags, recording_options, recording_to
 from mooring.cli.reload import ReloadSource, reload_flags, reload_options, reloading
 from mooring.cli.serving import ServingFlags, secure_server
 from mooring.cli.shadow import Role, decided_with, shadow_flags, shadow_options, shadowing
@@ -116,6 +117,7 @@ shutdown_timeout_option = click.option(
 @shutdown_timeout_option
 @reload_options(by_signal=True)
 @shadow_options
+@recording_options
 @tracing_option
 @kube_scheduler_options
 @verbosity_option
@@ -140,6 +142,7 @@ def run(
     collect_rarely()
     shadow = shadow_flags(flags)
     tracing = tracing_options(tracing_endpoint)
+    recording = recording_flags(flags)
     files = reload_flags(flags, config_file, plugins)
     registry = registry_with(plugins)
     kube = KubeFlags.taken_from(flags, gates)
@@ -170,6 +173,7 @@ def run(
                 role=role,
                 source=ReloadSource(files, registry, configured) if shadow is None else None,
                 tracing=tracing,
+                recording=recording,
             )
 
     run_until_signalled(main, shutdown_timeout)
@@ -191,6 +195,7 @@ async def schedule(
     role: Role | None = None,
     source: ReloadSource | None = None,
     tracing: TracingOptions | None = None,
+    recording: RecordingFlags = NO_RECORDING,
 ) -> None:
     """Run a scheduler there until `stop` is set (or `died` fails), and report when it is ready.
 
@@ -215,6 +220,7 @@ async def schedule(
         client = await stack.enter_async_context(
             role.client(connection, qps=limits.qps, burst=limits.burst, fence=fence, observer=metrics.requests)
         )
+        recorder = stack.enter_context(recording_to(recording, connection.address))
         leader: Leadership | None = None
 
         async def may_schedule() -> None:
@@ -232,6 +238,7 @@ async def schedule(
             verify_every=verify_every,
             shutdown_seconds=stop.seconds,
             may_schedule=may_schedule,
+            recorder=recorder,
         )
         stop.at_signal(partial(time_budget.interrupt_after, stop.seconds * WARN_SHARE))
         stack.enter_context(stop.last_step(scheduler.abandon))

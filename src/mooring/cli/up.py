@@ -21,12 +21,12 @@ from mooring.cli.common import (
 from mooring.cli.goflags import VerbosityCommand
 from mooring.cli.kubeconfig_file import check_writable, remove_ours
 from mooring.cli.output import print_lines
+from mooring.cli.recording import recording_flags, recording_options
 from mooring.cli.reload import ReloadSource, reload_flags, reload_options
 from mooring.cli.run import attempt_timeout_option, schedule, shutdown_timeout_option, verify_every_option
 from mooring.cli.serving import ServingFlags, port_option
 from mooring.cli.stopping import Stop, run_until_signalled
 from mooring.cli.tracing import tracing_option, tracing_options
-from mooring.framework.gate_table import POD_GROUP_DEPENDENCIES
 
 if TYPE_CHECKING:
     from mooring.config import Configuration
@@ -45,6 +45,7 @@ _log = Log("mooring")
 @verify_every_option
 @shutdown_timeout_option
 @reload_options(by_signal=False)
+@recording_options
 @tracing_option
 @port_option(0)
 @verbosity_option
@@ -71,6 +72,7 @@ def up(
       mooring up --plugins my_plugin.py --config scheduler.yaml --watch-config --reload-plugins
     """
     tracing = tracing_options(tracing_endpoint)
+    recording = recording_flags(flags)
     # No signal: SIGHUP means that the terminal is gone, and a cluster without a terminal should end with it.
     files = reload_flags(flags, config_file, plugins, by_signal=False)
     registry = registry_with(plugins)
@@ -91,9 +93,6 @@ def up(
     options = [f"--port={port}"]
     options += [f"--nodes={nodes}"] if nodes is not None else []
     options += [f"--cluster={cluster_file}"] if cluster_file is not None else []
-    options += [
-        f"--feature-gates={name}={on}" for name, on in gates.changed().items() if name in POD_GROUP_DEPENDENCIES
-    ]
 
     async def main(stop: Stop) -> None:
         from mooring.cli.child_cluster import child_cluster
@@ -132,6 +131,7 @@ def up(
                         if files.watches
                         else None,
                         tracing=tracing,
+                        recording=recording,
                     )
                 finally:
                     remove_kubeconfig()

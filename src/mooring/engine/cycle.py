@@ -50,7 +50,6 @@ class _ReadValue(NamedTuple):
     plugin: str
     version: int
     value: Any
-    about: str
 
 
 class EngineCycle:
@@ -73,6 +72,8 @@ class EngineCycle:
         self.attempt = attempt
         self.seed = seed
         """Randomness as an input: it breaks ties."""
+        self.start = 0
+        """Where the search for feasible nodes begins."""
         self.stage = Stage.OUTSIDE
         self.watch = watch
         """Times the plugins, if the caller wants that. Filters in a what-if count for the plugin that runs it."""
@@ -179,18 +180,13 @@ class EngineCycle:
         """Within one cycle the value stays the same, whatever is published meanwhile."""
         known = self._values.get(id(published))
         if known is None:
-            taken = sum(1 for name, *_ in self._values.values() if name.partition("#")[0] == self.plugin)
+            taken = sum(1 for name, _, _ in self._values.values() if name.partition("#")[0] == self.plugin)
             name = f"{self.plugin}#{taken + 1}" if taken else self.plugin
-            known = self._values[id(published)] = _ReadValue(name, published.version, published.latest, published.about)
+            known = self._values[id(published)] = _ReadValue(name, published.version, published.latest)
         value: T | None = known.value
         return value
 
     @property
     def used(self) -> dict[str, int]:
         """The version of outside data that was read, by the plugin that read it (a second one as `Name#2`)."""
-        return {name: version for name, version, _, _ in self._values.values()}
-
-    @property
-    def used_data(self) -> dict[str, str]:
-        """What the plugin that published this data stated about it, by the same names."""
-        return {name: about for name, _, _, about in self._values.values() if about}
+        return {name: version for name, version, _ in self._values.values()}

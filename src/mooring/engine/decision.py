@@ -59,6 +59,7 @@ class Decision:
         self._rejected: Rejected | None = None
         self._choice: Choice | None = None
         self._kept: ScoreColumns | None = None
+        self._record: EvidenceRecord | None = None
 
     @classmethod
     def placed(cls, cycle: EngineCycle, found: Feasible, choice: Choice) -> Decision:
@@ -105,12 +106,13 @@ class Decision:
 
     def help(self, helped: PostFiltered) -> None:
         """This is what can be done for a refused pod."""
-        self.post_filtered = helped
+        self.post_filtered, self._record = helped, None
         self.message = f"{self._no_fit} {helped.message}" if helped.message else self._no_fit
 
     def withdraw(self, message: str, rejectors: Rejectors | None = None, fault: PluginFault | None = None) -> None:
         """Reserve or Permit rejected the placement, or failed: there is no node after all."""
         self.node, self.view, self.message, self.fault = None, None, message, fault
+        self._record = None
         self.rejectors = self.rejectors if rejectors is None else rejectors
 
     @property
@@ -189,7 +191,12 @@ class Decision:
         return self.record().document()
 
     def record(self) -> EvidenceRecord:
-        """The same, small enough to be kept for every pod."""
+        """The same, small enough to be kept for every pod. Made once, unless the decision changes."""
+        if self._record is None:
+            self._record = self._recorded()
+        return self._record
+
+    def _recorded(self) -> EvidenceRecord:
         rejections, left_out = self._rejection_groups()
         fault = None
         if self.fault is not None:
@@ -214,7 +221,8 @@ class Decision:
             left_out,
             None if self.node is not None else self._room_made(),
             cycle.used,
-            cycle.used_data,
+            cycle.seed,
+            cycle.start,
         )
 
     def _rejection_groups(self) -> tuple[list[RejectionGroup] | None, int]:

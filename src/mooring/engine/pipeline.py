@@ -47,6 +47,7 @@ def decide(
     """
     state.trim()
     cycle = EngineCycle(profile, pod, state, attempt, seed, watch=watch, budget=budget)
+    cycle.start = start
     if budget is not None:
         budget.cycle = cycle
     cached = None if cache is None else cache.of(profile)

@@ -27,7 +27,6 @@ from mooring.framework.normalizers import Normalizer, ToMax
 from mooring.framework.plugin import Plugin, Reads
 from mooring.framework.points import Point
 from mooring.framework.queued_pod import QueuedPod
-from mooring.framework.resource_metrics import NodeUse, ResourceMetrics
 from mooring.framework.services import (
     Background,
     Binder,
@@ -110,7 +109,6 @@ __all__ = [
     "Metrics",
     "Node",
     "NodeRows",
-    "NodeUse",
     "NodeView",
     "NodesWhere",
     "Normalizer",
@@ -134,7 +132,6 @@ __all__ = [
     "Refusal",
     "Rejection",
     "Rejections",
-    "ResourceMetrics",
     "ResourcePart",
     "Skip",
     "Tally",

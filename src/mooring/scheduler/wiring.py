@@ -22,6 +22,7 @@ from mooring.framework.events import ClusterEvent
 from mooring.framework.registry import Registry
 from mooring.objects.core import Node
 from mooring.queue import SchedulingQueue
+from mooring.recording import Recorder
 from mooring.scheduler.cycle.assumed_pods import AssumedPods
 from mooring.scheduler.cycle.binding_cycle import BindingCycles
 from mooring.scheduler.cycle.failure_handler import FailureHandler
@@ -38,6 +39,12 @@ from mooring.scheduler.introspection.decision_log import DecisionLog
 from mooring.scheduler.introspection.explain_socket import ExplainSocket
 from mooring.scheduler.introspection.foreign_bindings import ForeignBindings
 from mooring.scheduler.introspection.queries import Queries
+from mooring.scheduler.introspection.recorded_changes import (
+    RecordingPodFeed,
+    RecordingState,
+    record_configuration,
+    recording_publish,
+)
 from mooring.scheduler.loop import Scheduler
 from mooring.scheduler.metrics import SchedulerMetrics
 from mooring.scheduler.metrics.pod_resources import PodResources
@@ -94,6 +101,7 @@ class Core(msgspec.Struct, frozen=True):
     decide: Decide
     overruns: Overruns
     on_plugin_fault: Callable[[str, str], None]
+    recorder: Recorder | None = None
 
 
 def build_scheduler(
@@ -125,11 +133,13 @@ def build_core(
     attempt_timeout_seconds: float = ATTEMPT_TIMEOUT_SECONDS,
     verify_every: int = 0,
     reporter: Reporter | None = None,
+    recorder: Recorder | None = None,
 ) -> Core:
     """`metrics` are the caller's where they observe the client's requests too; `reporter` writes events and conditions.
 
     Plugins are built here; `attempt_timeout_seconds` is how long they may compute about one pod, 0 for any time.
-    With `verify_every` each decision of so many is compared with one from scratch; 0: none.
+    With `verify_every` each decision of so many is compared with one from scratch; 0: none. A `recorder` gets every
+    change and every decision.
     """
     gates = gates or FeatureGates()
     clock = clock if clock is not None else SystemClock()
@@ -138,7 +148,8 @@ def build_core(
     on_plugin_fault = PluginErrors(metrics.plugins).note
 
     # State, queue, and what is reported
-    state, wake, decision_log = State(), asyncio.Event(), DecisionLog(clock)
+    state = State() if recorder is None else RecordingState(recorder)
+    wake, decision_log = asyncio.Event(), DecisionLog(clock, recorder=recorder)
     queue = SchedulingQueue(
         clock,
         max_unschedulable_seconds=max_unschedulable_seconds,
@@ -153,7 +164,10 @@ def build_core(
     # Plugins and their services
     room, in_progress = PermitRoom(clock), PreemptionsInProgress(state)
     awaiting_kinds = PodsAwaitingKinds(queue)
-    informers = Informers(client, _publisher(queue, metrics), lambda _kind: awaiting_kinds.activate())
+    publish = _publisher(queue, metrics)
+    if recorder is not None:
+        publish = recording_publish(publish, recorder)
+    informers = Informers(client, publish, lambda _kind: awaiting_kinds.activate())
     binder, claim_writer = ApiBinder(client, clock), ApiClaimWriter(client, informers, clock)
     services = PluginServices(
         clock=clock,
@@ -180,7 +194,13 @@ def build_core(
     )
 
     # Pods, and their cycles
-    pods = PodFeed(state, queue, names, [foreign_bindings, reporter, awaiting_kinds, AssumedPods(state, queue, room)])
+    observers = [foreign_bindings, reporter, awaiting_kinds, AssumedPods(state, queue, room)]
+    pods = PodFeed(state, queue, names, observers)
+    if recorder is not None:
+        pods = RecordingPodFeed(state, queue, names, observers)
+        pods.recorder = recorder
+        recorder.now = clock.now
+        record_configuration(recorder, configuration, assembly.current)
     failures = FailureHandler(queue, pods, reporter, metrics)
     documents, extenders = None, None
     if configuration.extenders:
@@ -217,6 +237,7 @@ def build_core(
         decide=VerifiedDecisions(verify_every, clock, metrics.plugins).decide if verify_every else decide,
         overruns=Overruns(Penalties(clock), queue, failures, decision_log),
         on_plugin_fault=on_plugin_fault,
+        recorder=recorder,
     )
 
 
@@ -253,6 +274,7 @@ def complete(
         extenders=core.extenders,
         decide=core.decide,
         seeds=itertools.count(1) if seeds is None else seeds,
+        recorder=core.recorder,
     )
     lifecycle = Lifecycle(on_fault=core.on_plugin_fault)
     versions = Versions(

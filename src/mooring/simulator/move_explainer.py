@@ -77,13 +77,12 @@ class MoveExplainer:
         return sorted(kept, key=lambda move: move.at)
 
     def _explained(self, pod: Pod, decision: Decision, before: str | None, at: float, start: int) -> Move:
-        def move(cause: str, plugin: str = "", **more: object) -> Move:
-            return Move(pod.key, at, before, decision.node, cause, plugin, **more)  # type: ignore[arg-type]
-
+        if decision.fault is None and (profile := self._profiles.get(decision.profile)) is None:
+            reason = f"the baseline has no profile {decision.profile}"
+            return Move(pod.key, at, before, decision.node, FILTER, "schedulerName", reason=reason)
         if decision.fault is not None:
-            return move(FAULT, decision.fault.plugin, reason=str(decision.fault))
-        if (profile := self._profiles.get(decision.profile)) is None:
-            return move(FILTER, "schedulerName", reason=f"the baseline has no profile {decision.profile}")
+            return Move(pod.key, at, before, decision.node, FAULT, decision.fault.plugin, reason=str(decision.fault))
+        assert profile is not None
         cycle = decision.cycle
         if self._budget is not None:
             self._budget.renew()
@@ -97,33 +96,44 @@ class MoveExplainer:
             cache=self._cache,
             budget=self._budget,
         )
-        instead = theirs.node
-        if theirs.fault is not None:
-            return move(FAULT, theirs.fault.plugin, reason=f"{theirs.fault} (with the baseline's configuration)")
-        if instead == decision.node:
-            return move(EARLIER)
-        if theirs.view is not None:
-            if decision.refusal is not None:
-                plugin, refusal = decision.refusal
-                return move(FILTER, plugin, instead=instead, reason=", ".join(refusal.reasons))
-            if (verdict := decision.verdict_on(theirs.view)) is not None:
-                reason = f"rejects {instead}: {', '.join(verdict.refusal.reasons)}"
-                return move(FILTER, verdict.plugin, instead=instead, reason=reason)
-        if decision.view is not None:
-            if theirs.refusal is not None:
-                plugin, refusal = theirs.refusal
-                reason = f"{', '.join(refusal.reasons)} (with the baseline's configuration)"
-                return move(FILTER, plugin, instead=instead, reason=reason)
-            if (verdict := theirs.verdict_on(decision.view)) is not None:
-                reason = f"does not reject {decision.node} any more: {', '.join(verdict.refusal.reasons)}"
-                return move(FILTER, verdict.plugin, instead=instead, reason=reason)
-        if decision.view is None or theirs.view is None:
-            return move(EARLIER)
-        shifts = _shifts(decision, theirs, decision.view, theirs.view)
-        if not shifts:
-            return move(TIE, instead=instead)
-        plugin = min(shifts, key=lambda name: (-shifts[name], name))
-        return move(SCORE, plugin, instead=instead, points=shifts[plugin])
+        return explained_move(decision, theirs, before, at)
+
+
+def explained_move(decision: Decision, theirs: Decision, before: str | None, at: float) -> Move:
+    """Why a decision differs from that of the baseline's configuration, `theirs`, on the same state."""
+
+    def move(cause: str, plugin: str = "", **more: object) -> Move:
+        return Move(decision.pod.key, at, before, decision.node, cause, plugin, **more)  # type: ignore[arg-type]
+
+    instead = theirs.node
+    if decision.fault is not None:
+        return move(FAULT, decision.fault.plugin, reason=str(decision.fault))
+    if theirs.fault is not None:
+        return move(FAULT, theirs.fault.plugin, reason=f"{theirs.fault} (with the baseline's configuration)")
+    if instead == decision.node:
+        return move(EARLIER)
+    if theirs.view is not None:
+        if decision.refusal is not None:
+            plugin, refusal = decision.refusal
+            return move(FILTER, plugin, instead=instead, reason=", ".join(refusal.reasons))
+        if (verdict := decision.verdict_on(theirs.view)) is not None:
+            reason = f"rejects {instead}: {', '.join(verdict.refusal.reasons)}"
+            return move(FILTER, verdict.plugin, instead=instead, reason=reason)
+    if decision.view is not None:
+        if theirs.refusal is not None:
+            plugin, refusal = theirs.refusal
+            reason = f"{', '.join(refusal.reasons)} (with the baseline's configuration)"
+            return move(FILTER, plugin, instead=instead, reason=reason)
+        if (verdict := theirs.verdict_on(decision.view)) is not None:
+            reason = f"does not reject {decision.node} any more: {', '.join(verdict.refusal.reasons)}"
+            return move(FILTER, verdict.plugin, instead=instead, reason=reason)
+    if decision.view is None or theirs.view is None:
+        return move(EARLIER)
+    shifts = _shifts(decision, theirs, decision.view, theirs.view)
+    if not shifts:
+        return move(TIE, instead=instead)
+    plugin = min(shifts, key=lambda name: (-shifts[name], name))
+    return move(SCORE, plugin, instead=instead, points=shifts[plugin])
 
 
 def _shifts(ours: Decision, theirs: Decision, chosen: RowView, instead: RowView) -> dict[str, int]:

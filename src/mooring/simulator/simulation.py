@@ -9,9 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import math
 import random
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
@@ -29,6 +27,7 @@ from mooring.framework.registry import Registry
 from mooring.objects.quantity import BadQuantity
 from mooring.objects.requests import requests_of
 from mooring.queue import Place
+from mooring.recording import Recorder
 from mooring.scheduler.cycle.scheduling_cycle import ClusterExecutor
 from mooring.scheduler.plugin_runtime.assembly import assemble
 from mooring.scheduler.plugin_runtime.plugin_errors import counted_errors
@@ -82,12 +81,12 @@ def simulate(
     ties: Ties = None,
     influence: bool = True,
     attempt_timeout: float = ATTEMPT_TIMEOUT_SECONDS,
-    time_limit: float = math.inf,
     baseline: Baseline | None = None,
     progress: Progress | None = None,
     on_decided: OnDecided | None = None,
     on_bound: OnPod | None = None,
     on_ended: OnPod | None = None,
+    recorder: Recorder | None = None,
 ) -> SimulationResult:
     """Let the workload arrive at the cluster, until no pod arrives, ends or is retried any more.
 
@@ -95,9 +94,9 @@ def simulate(
     `registry` has the plugins of a configuration that is loaded already. `influence`: whether it is counted how often
     each plugin made a difference. `attempt_timeout` is how many seconds of real time plugins may compute about one pod;
     0: any time. With a `baseline`, the result explains which pods go elsewhere than there.
-    After `time_limit` seconds of real time it ends as by Ctrl-C, with what was computed so far.
     `on_decided` is called after every decision, before it is carried out; `on_bound` once a pod is on its node,
-    `on_ended` once it is gone from there. Ctrl-C ends the simulation earlier, with what was computed so far.
+    `on_ended` once it is gone from there. A `recorder` gets what `mooring replay` reads.
+    Ctrl-C ends the simulation earlier, with what was computed so far.
 
     An iterator yields pods in the order of time, under names of their own. Its next one is read when the one before has
     arrived: so pods can arrive until one is refused.
@@ -113,9 +112,9 @@ def simulate(
         loop = VirtualTimeLoop()
         counts = InfluenceCounts() if influence else None
         callbacks = _Callbacks(progress, on_decided, on_bound, on_ended)
-        simulation = _Simulation(loop, cluster, workload, callbacks, counts, baseline, attempt_timeout, time_limit)
+        simulation = _Simulation(loop, cluster, workload, callbacks, counts, baseline, attempt_timeout)
         with _quiet(), asyncio.Runner(loop_factory=lambda: loop) as runner:
-            return runner.run(simulation.run(loaded, registry, gates, _seeds(ties)))
+            return runner.run(simulation.run(loaded, registry, gates, _seeds(ties), recorder))
 
     return in_own_loop(run)
 
@@ -194,10 +193,7 @@ class _Simulation:
         influence: InfluenceCounts | None,
         baseline: Baseline | None,
         attempt_timeout: float,
-        time_limit: float,
     ) -> None:
-        self._deadline = time.monotonic() + time_limit
-        self._task: asyncio.Task[SimulationResult] | None = None
         self._loop = loop
         self._clock = SimulatedClock(loop, START)
         self._client = SimulatedClient(self._clock)
@@ -231,9 +227,13 @@ class _Simulation:
         self._core: Core
 
     async def run(
-        self, configuration: Configuration, registry: Registry, gates: FeatureGates | None, seeds: Iterator[int]
+        self,
+        configuration: Configuration,
+        registry: Registry,
+        gates: FeatureGates | None,
+        seeds: Iterator[int],
+        recorder: Recorder | None,
     ) -> SimulationResult:
-        self._task = asyncio.current_task()
         names = [profile.scheduler_name for profile in configuration.profiles]
         reporter = _Reporter(self._client, names, self._failed)
         self._core = core = build_core(
@@ -244,6 +244,7 @@ class _Simulation:
             reporter=reporter,
             gates=gates,
             attempt_timeout_seconds=self._attempt_timeout,
+            recorder=recorder,
         )
         executor = _Executor.of(cluster_executor(core), self._decided)
         scheduler = complete(core, executor, is_explained=False, seeds=seeds)
@@ -365,8 +366,6 @@ class _Simulation:
         if (outcome := self._outcomes.get(pod.uid)) is not None:
             outcome.attempts += 1
             self._tried += outcome.attempts == 1
-        if time.monotonic() > self._deadline and self._task is not None:
-            self._task.cancel()
         if self._call.progress is not None:
             self._call.progress(self._tried, self._loop.time())
         if self._influence is not None:

@@ -20,6 +20,7 @@ from mooring.snapshots.fields import (
     ANNOTATIONS,
     OWNER,
     OWNER_FIELDS,
+    POD_VOLUME,
     TEMPLATE,
     VOLUME_SOURCES,
     Entries,
@@ -86,13 +87,19 @@ class Pruning:
 
     def _leaf(self, value: Any, leaf: Leaf) -> Any:
         if leaf is ANNOTATIONS:
-            kept = {key: text for key, text in value.items() if self._keeps(key)} if isinstance(value, dict) else {}
+            kept = {key: text for key, text in value.items() if self.keeps(key)} if isinstance(value, dict) else {}
             return kept or None
         if leaf is OWNER:
             return {field: value[field] for field in OWNER_FIELDS if field in value}
         return value
 
-    def _keeps(self, annotation: str) -> bool:
+    def pod_volumes(self, volumes: list[Document]) -> list[Document]:
+        """What is kept of the volumes of a pod."""
+        kept: list[Document] = self._kept_of(volumes, [POD_VOLUME])
+        return kept
+
+    def keeps(self, annotation: str) -> bool:
+        """Whether an annotation is kept."""
         return annotation in ANNOTATION_VALUES or annotation in self._kept or annotation.startswith(self._prefixes)
 
     def _mark(self, template: Document, kept: Document) -> None:

@@ -25,6 +25,7 @@ from mooring.framework.events import resource_name
 from mooring.objects.meta import KubeObject
 from mooring.objects.quantity import BadQuantity
 from mooring.queue import QueuedPodInfo, SchedulingQueue
+from mooring.recording import Recorder
 from mooring.scheduler.cycle.binding_cycle import BindingCycles, Placement, internal
 from mooring.scheduler.cycle.failure_handler import FailureHandler
 from mooring.scheduler.cycle.overruns import Overruns
@@ -88,6 +89,7 @@ class SchedulingCycle:
         extenders: Extenders | None,
         decide: Decide,
         seeds: Iterator[int],
+        recorder: Recorder | None = None,
     ) -> None:
         """`budget` is the time that plugins have for one attempt; None: no limit. Each decision's ties are broken by
         the next of `seeds`."""
@@ -107,6 +109,7 @@ class SchedulingCycle:
         """By profile, where its next search for feasible nodes begins."""
         self._cache = DecisionCache()
         self._seeds = seeds
+        self._recorder = recorder
         self._idle = asyncio.Event()
         """Not set while extenders are awaited: a reload must not switch profiles meanwhile."""
         self._idle.set()
@@ -142,6 +145,8 @@ class SchedulingCycle:
             if not is_gone:
                 self._next_starts[profile.name] = decision.next_start
                 self._executor.record(pod, decision)
+                if self._recorder is not None:
+                    self._recorder.decided(decision.record(), extenders is not None and extenders.concern(pod))
                 # 3. A plugin or an extender failed: requeue with the error backoff.
                 if decision.fault is not None:
                     self._failures.error(queued, decision.fault)

@@ -14,6 +14,7 @@ import msgspec
 from mooring.base.clock import Clock, timestamp
 from mooring.engine.evidence import EvidenceRecord
 from mooring.objects.core import Pod
+from mooring.recording import Recorder
 
 REMEMBERED = 10_000
 REMEMBERED_BYTES = 32 * 1024 * 1024
@@ -64,8 +65,15 @@ _decode = msgspec.msgpack.Decoder(EvidenceRecord | dict[str, Any]).decode
 class DecisionLog:
     """Pod key → its last decision's evidence."""
 
-    def __init__(self, clock: Clock, remembered: int = REMEMBERED, remembered_bytes: int = REMEMBERED_BYTES) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        remembered: int = REMEMBERED,
+        remembered_bytes: int = REMEMBERED_BYTES,
+        recorder: Recorder | None = None,
+    ) -> None:
         self._clock = clock
+        self._recorder = recorder
         self._remembered = remembered
         self._remembered_bytes = remembered_bytes
         self._bytes = 0
@@ -74,6 +82,8 @@ class DecisionLog:
     def write(self, pod: Pod, evidence: EvidenceRecord | dict[str, Any]) -> None:
         """Keep this as the pod's last decision."""
         entries, key, encoded = self._entries, pod.key, _encode(evidence)
+        if self._recorder is not None and isinstance(evidence, dict):
+            self._recorder.held(key, pod.uid, evidence)
         before = entries.pop(key, None)
         entries[key] = entry = _Entry(pod.uid, self._clock.now(), encoded, _outcome(evidence))
         if before is not None:
@@ -87,6 +97,8 @@ class DecisionLog:
 
     def note(self, pod: Pod, **more: Any) -> None:
         """Add what became known after the decision (bound, or why not)."""
+        if self._recorder is not None:
+            self._recorder.noted(pod.uid, more)
         entry = self._entries.get(pod.key)
         if entry is not None and entry.uid == pod.uid:
             entry.notes = more if entry.notes is None else entry.notes | more

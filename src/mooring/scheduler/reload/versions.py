@@ -32,6 +32,7 @@ from mooring.queue import SchedulingQueue
 from mooring.scheduler.cycle.binding_cycle import BindingCycles
 from mooring.scheduler.cycle.permit import PermitRoom
 from mooring.scheduler.cycle.reporting import Reporter
+from mooring.scheduler.introspection.recorded_changes import RecordingPodFeed, record_configuration
 from mooring.scheduler.metrics import SchedulerMetrics
 from mooring.scheduler.plugin_runtime.assembly import Assembly, CurrentAssembly, Instance, PluginServices, assemble
 from mooring.scheduler.plugin_runtime.lifecycle import Lifecycle
@@ -196,6 +197,8 @@ class Versions:
             initial_backoff_seconds=configuration.pod_initial_backoff_seconds,
             max_backoff_seconds=configuration.pod_max_backoff_seconds,
         )
+        if isinstance(parts.pods, RecordingPodFeed):
+            record_configuration(parts.pods.recorder, configuration, assembly)
         parts.pods.adopt_foreign_pods()
         # After the queue has recorded the switch: a pod that is rejected now is then retried without another event.
         self._reject_pods_of_removed_permit_plugins()

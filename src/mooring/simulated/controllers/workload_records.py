@@ -217,7 +217,6 @@ class JobSpec(Wire):
     completions: int | None = None
     backoff_limit: int = 6
     suspend: bool = False
-    completion_mode: str = "NonIndexed"
     template: Document = {}
 
 

@@ -30,7 +30,6 @@ from mooring.framework import (
     Plugin,
     Pod,
     Published,
-    ResourceMetrics,
     constant_score,
 )
 from mooring.framework.verdicts import FloatArray
@@ -79,7 +78,6 @@ class TargetLoadPacking(Plugin):
         self,
         args: TargetLoadPackingArgs,
         http: Http,
-        resource_metrics: ResourceMetrics,
         loads: Published[Loads],
         nodes: Objects[MeasuredNode],
         pods: Objects[LoadPod],
@@ -96,7 +94,7 @@ class TargetLoadPacking(Plugin):
         is_compatible = args.compatibility == "scheduler-plugins"
         self._seen_since = clock.now() if is_compatible else -math.inf
         """scheduler-plugins takes every pod that ran before its own start for a new one."""
-        source = source_of(args, http, resource_metrics, nodes, clock)
+        source = source_of(args, http, nodes, clock)
         self._collector = LoadCollector(
             self.name, source, loads, background, metrics, log, clock, keeps_stale=is_compatible
         )

@@ -1,0 +1,134 @@
+"""Items of the buffer as lines of the file; and the ledger, which becomes the opening state of the next segment.
+
+What scheduling does not read is left out as in a snapshot: annotations, sources of volumes; Secrets and ConfigMaps are
+never recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from mooring.engine.evidence import EvidenceRecord
+from mooring.objects import Node, Pod
+from mooring.objects.meta import KubeObject
+from mooring.recording import rows
+from mooring.recording.ledger import POD, Ledger
+from mooring.recording.recorder import Item, What
+from mooring.snapshots.pruning import Pruning
+from mooring.snapshots.taking import NEVER
+
+
+class RowEncoder:
+    """Keeps the ledger in step with the lines."""
+
+    def __init__(self, ledger: Ledger, keep_annotations: Iterable[str] = ()) -> None:
+        self.ledger = ledger
+        self.number = 0
+        """Of the next decision."""
+        self._pruning = Pruning(keep_annotations)
+
+    def lines(self, item: Item) -> Iterator[bytes]:
+        what, time, subject, detail = item
+        match what:
+            case What.SET:
+                if subject.KIND.plural not in NEVER:
+                    yield self._set(time, subject)
+            case What.DELETED:
+                yield from self._deleted(time, subject, [detail[0]], detail[1])
+            case What.LISTED:
+                yield from self._deleted(time, subject, sorted(self._known(subject) - detail), "")
+            case What.DECIDED:
+                yield rows.encode(self._decided(time, subject, detail))
+            case _:
+                yield rows.encode(self._other(item))
+
+    def _other(self, item: Item) -> rows.RecordedRow:
+        what, time, subject, detail = item
+        row: rows.RecordedRow
+        match what:
+            case What.ASSUMED:
+                row = rows.Assumed(time=time, uid=subject, node=detail)
+            case What.FORGOTTEN:
+                row = rows.Forgotten(time=time, uid=subject)
+            case What.NOMINATED:
+                row = rows.Nominated(time=time, uid=subject, node=detail)
+            case What.NOTED:
+                row = rows.Noted(time=time, uid=subject, notes=detail)
+            case What.CONFIGURED:
+                row = rows.Configured(time=time, configuration=subject, profiles=detail[0], kinds=detail[1])
+            case What.GAP:
+                self.number += subject
+                row = rows.MissingDecisions(time=time, decisions=subject)
+            case _:
+                self.number += 1
+                message, attempt = str(subject.get("message", "")), int(subject.get("attempt", 0))
+                row = rows.Held(
+                    time=time, number=self.number, pod=detail[0], uid=detail[1], attempt=attempt, message=message
+                )
+        self.ledger.apply(row)
+        return row
+
+    def _set(self, time: float, found: KubeObject) -> bytes:
+        raw = rows.encode(self._pruned(found))
+        kind = found.KIND
+        if isinstance(found, Pod):
+            self.ledger.set_pod(found.key, found.uid, raw, is_on_node=bool(found.spec.node_name))
+        elif isinstance(found, Node):
+            self.ledger.set_node(found.name, raw)
+        else:
+            self.ledger.set_object((kind.api_version, kind.kind), found.key, raw)
+        return rows.encode(rows.Set(time=time, api_version=kind.api_version, kind=kind.kind, object=msgspec.Raw(raw)))
+
+    def _pruned(self, found: KubeObject) -> KubeObject:
+        metadata = found.metadata
+        changes: dict[str, Any] = {}
+        if metadata.annotations:
+            kept = {key: text for key, text in metadata.annotations.items() if self._pruning.keeps(key)}
+            if len(kept) < len(metadata.annotations):
+                changes["metadata"] = msgspec.structs.replace(metadata, annotations=kept)
+        if isinstance(found, Pod) and found.spec.volumes:
+            volumes = self._pruning.pod_volumes(found.spec.volumes)
+            if volumes != found.spec.volumes:
+                changes["spec"] = msgspec.structs.replace(found.spec, volumes=volumes)
+        return msgspec.structs.replace(found, **changes) if changes else found
+
+    def _deleted(self, time: float, type_: type[KubeObject], keys: Iterable[str], uid: str) -> Iterator[bytes]:
+        kind = type_.KIND
+        for key in keys:
+            self.ledger.delete((kind.api_version, kind.kind), key, uid)
+            yield rows.encode(rows.Deleted(time=time, api_version=kind.api_version, kind=kind.kind, key=key, uid=uid))
+
+    def _known(self, type_: type[KubeObject]) -> set[str]:
+        kind = (type_.KIND.api_version, type_.KIND.kind)
+        if kind == POD:
+            return set(self.ledger.uids)
+        return set(self.ledger.nodes if type_ is Node else self.ledger.objects.get(kind, ()))
+
+    def _decided(self, time: float, evidence: EvidenceRecord, is_extended: bool) -> rows.Decided:
+        self.number += 1
+        return rows.Decided(
+            time=time,
+            number=self.number,
+            pod=evidence.pod,
+            uid=evidence.uid,
+            outcome=outcome_of(evidence),
+            profile=evidence.profile,
+            attempt=evidence.attempt,
+            seed=evidence.seed,
+            start=evidence.start,
+            node=evidence.node,
+            message=evidence.message,
+            is_extended=is_extended,
+            evidence=evidence,
+        )
+
+
+def outcome_of(evidence: EvidenceRecord) -> str:
+    if evidence.node is not None:
+        return rows.BOUND
+    if evidence.fault is not None:
+        return rows.FAILED
+    return rows.PREEMPTED if evidence.room is not None and "plan" in evidence.room else rows.REFUSED

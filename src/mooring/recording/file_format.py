@@ -1,0 +1,145 @@
+"""The file of a recording: JSON Lines in gzip members, each of at most some megabytes; `zcat` and `jq` read it.
+
+Within a member the compressor is flushed after every batch of rows. So a file that ends anywhere, because the scheduler
+was killed or still writes, is read up to its last whole line. A segment begins with a member of its own: to drop the
+oldest segment is to copy the file without its first bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import msgspec
+
+from mooring import __version__
+from mooring.base.errors import OperatorMistake
+from mooring.base.nesting import decode
+from mooring.recording.rows import HEADER_PREFIX, MARK, VERSION, SegmentHeader
+
+GZIP = 31
+"""zlib's number for a window of 32 KiB in a gzip member."""
+COMPRESSION = 1
+MOST_MEMBER_BYTES = 1024 * 1024
+"""After so many bytes of rows a member ends: to read one decision again, one member is decompressed."""
+LARGEST_MEMBER_BYTES = 256 * 1024 * 1024
+"""What a reader accepts: one object of a cluster may be large, and a small file may expand to any size."""
+CHUNK_BYTES = 1024 * 1024
+SALVAGE_BYTES = 256
+
+
+class Member(NamedTuple):
+    """Some lines of the file."""
+
+    offset: int
+    end: int
+    lines: list[bytes]
+    is_whole: bool
+    """It has its trailer, with a checksum that is right."""
+
+
+def members(path: Path | str, offset: int = 0, *, begins_with: bytes = b"") -> Iterator[Member]:
+    """One after the other, from a place where one begins. The last may be cut off; one that is damaged is the last.
+
+    With `begins_with` only those whose text begins so are read as a whole; the others have no lines.
+    """
+    with open(path, "rb") as file:
+        file.seek(offset)
+        pending = file.read(CHUNK_BYTES)
+        while pending:
+            found = _member(file, offset, pending, begins_with)
+            if found is None:
+                return
+            member, pending = found
+            yield member
+            if not member.is_whole:
+                return
+            offset = member.end
+            pending = pending or file.read(CHUNK_BYTES)
+
+
+def _salvaged(path: str, offset: int) -> list[bytes]:
+    """What can be read of a member before the place where it is damaged: step by step, as an error discards a step."""
+    decompressor, parts, size = zlib.decompressobj(GZIP), [], 0
+    with open(path, "rb") as file, contextlib.suppress(zlib.error):
+        file.seek(offset)
+        while size < LARGEST_MEMBER_BYTES and not decompressor.eof and (piece := file.read(SALVAGE_BYTES)):
+            parts.append(decompressor.decompress(piece))
+            size += len(parts[-1])
+    return parts
+
+
+def _member(file: IO[bytes], offset: int, pending: bytes, begins_with: bytes) -> tuple[Member, bytes] | None:
+    """A member and the bytes behind it that have been read; None: nothing of it can be read."""
+    decompressor, parts, size, read = zlib.decompressobj(GZIP), [], 0, 0
+    try:
+        while not decompressor.eof and pending:
+            text = decompressor.decompress(pending)
+            read += len(pending)
+            size += len(text)
+            parts.append(text)
+            if size > LARGEST_MEMBER_BYTES:
+                raise OperatorMistake(f"A part of the recording expands to more than {LARGEST_MEMBER_BYTES:,} bytes.")
+            if begins_with and parts[0] and not parts[0].startswith(begins_with):
+                parts = [b"-"]
+            pending = b"" if decompressor.eof else file.read(CHUNK_BYTES)
+    except zlib.error:
+        parts = _salvaged(file.name, offset)
+        if not parts:
+            return None
+    is_whole, rest = decompressor.eof, decompressor.unused_data
+    text = b"".join(parts)
+    lines = text.split(b"\n")
+    lines.pop()  # behind the last line break: nothing, or half a line
+    return Member(offset, offset + read - len(rest), lines, is_whole), rest
+
+
+def read_header(path: Path | str) -> SegmentHeader:
+    """The header of the file, or what is wrong with it."""
+    try:
+        if os.path.getsize(path) == 0:
+            raise OperatorMistake(f"The recording {path} is empty: nothing had been written yet when it ended.")
+        first = next(members(path), None)
+    except OSError as error:
+        raise OperatorMistake(f"The recording {path} cannot be read: {error.strerror}.") from error
+    if first is None or not first.lines:
+        with open(path, "rb") as file:
+            begins = file.read(2)
+        if begins == b"\x1f\x8b":
+            raise OperatorMistake(f"The recording {path} ends before its first row: nothing of it can be read.")
+        raise no_recording(path)
+    return header_of(path, first.lines[0])
+
+
+def header_of(path: Path | str, line: bytes) -> SegmentHeader:
+    try:
+        found = decode(line)
+    except msgspec.DecodeError:
+        found = None
+    if not isinstance(found, dict) or found.get("mooring") != MARK or not line.startswith(HEADER_PREFIX):
+        raise no_recording(path)
+    version = found.get("version")
+    if not isinstance(version, int) or version < 1:
+        raise OperatorMistake(f"The recording {path} is damaged: its version is missing.")
+    if version > VERSION:
+        by = found.get("mooringVersion")
+        written = f" It was written by Mooring {by}." if isinstance(by, str) else ""
+        raise OperatorMistake(
+            f"{path} is a recording of version {version}, and this Mooring ({__version__}) reads versions up to "
+            f"{VERSION}.{written} Use that Mooring or a newer one."
+        )
+    try:
+        header: SegmentHeader = decode(line, SegmentHeader)
+    except msgspec.DecodeError as error:
+        raise OperatorMistake(f"The recording {path} is damaged: its header cannot be decoded: {error}.") from error
+    return header
+
+
+def no_recording(path: Path | str) -> OperatorMistake:
+    return OperatorMistake(
+        f"{path} is no recording of Mooring. `mooring run --record FILE` and `mooring up --record FILE` write one."
+    )
