@@ -42,6 +42,9 @@ class Step(msgspec.Struct, rename="camel"):
     other: str = ""
 
 
+NO_POD = b"{}"
+
+
 class Case(msgspec.Struct, rename="camel"):
     """A configuration, the objects of a cluster, and the pod to decide about. Objects stay as they came."""
 
@@ -49,7 +52,7 @@ class Case(msgspec.Struct, rename="camel"):
     config: msgspec.Raw = msgspec.Raw(b"null")
     feature_gates: dict[str, bool] | None = None
     objects: list[msgspec.Raw] = []
-    pod: msgspec.Raw = msgspec.Raw(b"{}")
+    pod: msgspec.Raw = msgspec.Raw(NO_POD)
     metrics: dict[str, Any] | None = None
     """The response of the load watcher; None: it does not respond."""
     window_end_offset: float = 0.0
@@ -58,6 +61,11 @@ class Case(msgspec.Struct, rename="camel"):
     """Pods whose order in the queue is compared."""
     steps: list[Step] = []
     """Single calls of plugins, before the pod is decided."""
+
+    @property
+    def decides(self) -> bool:
+        """Whether there is a pod to decide about; other cases are about a queue, and about single calls."""
+        return not self.queue and bytes(self.pod) != NO_POD
 
 
 class Recorded(msgspec.Struct):

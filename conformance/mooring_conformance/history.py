@@ -53,7 +53,9 @@ def _disturbances(situation: Situation, chance: Random) -> Iterator[Callable[[],
 
     steady = _first_with_an_image(parts.nodes)
     tied = _equally_important([pod for pod in parts.pods if pod.priority < situation.pod.priority])
-    yield from (with_pod(pod) for pod in parts.pods if pod.uid not in tied)
+    # (A pod that a step reserved stays reserved.)
+    reserved = {pod.uid for pod in parts.pods if situation.state.is_assumed(pod.uid)}
+    yield from (with_pod(pod) for pod in parts.pods if pod.uid not in tied | reserved)
     yield from (with_node(node) for node in parts.nodes if node.name not in steady)
     yield from map(with_object, parts.others)
     if parts.nodes:

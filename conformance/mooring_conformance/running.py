@@ -84,8 +84,10 @@ def _by_way(recorded: Recorded, options: Options) -> Iterator[tuple[str, tuple[D
     case, expect = recorded.case, recorded.expect
     try:
         situation = Situation(case)
-        if case.queue:
-            yield "queue", tuple(queue_differences(case, situation, expect))
+        if not case.decides:
+            order = tuple(queue_differences(case, situation, expect)) if case.queue else ()
+            steps = tuple(step_differences(case, situation, expect)) if case.steps else ()
+            yield "queue", (*order, *steps)
             return
     except OperatorMistake as mistake:
         yield "configuration", tuple(differences(rejected(mistake), expect))

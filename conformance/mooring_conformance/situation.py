@@ -19,14 +19,14 @@ import msgspec
 from mooring.base.clock import timestamp
 from mooring.config import Configuration, ProfileConfiguration, default_configuration, load_configuration
 from mooring.engine import Decision, Form, Profile, decide
-from mooring.framework import Args, FeatureGates, Plugin, Point
+from mooring.framework import Args, FeatureGates, PlacedPod, Plugin, PodsWhere, Point
 from mooring.framework.gates import read_gates
 from mooring.framework.registry import Registry, all_object_types, build
 from mooring.objects import KubeObject, Node, Pod
 from mooring.objects.core import Namespace
 from mooring.objects.placed import placed
 from mooring.plugins.catalogue import catalogue
-from mooring.state import State
+from mooring.state import State, StatePods
 from mooring.testing import Services
 from mooring_conformance.cases import Case
 
@@ -115,6 +115,20 @@ def _completed(item: Any, kind: str, *, namespaced: bool) -> Any:
     return item
 
 
+class RecordedPods(StatePods):
+    """The pods of a case; and those that a step has permitted, which the recorder puts on no node."""
+
+    def __init__(self, state: State) -> None:
+        super().__init__(state)
+        self.permitted: dict[str, PlacedPod] = {}
+        """By uid."""
+
+    def placed(self, where: PodsWhere) -> list[PlacedPod]:
+        known = super().placed(where)
+        more = [pod for pod in self.permitted.values() if where.names(pod.namespace, pod.labels)]
+        return [*known, *more]
+
+
 class Situation:
     """A case's cluster and the plugins that its configuration names."""
 
@@ -124,6 +138,7 @@ class Situation:
         gates = read_gates(f"{name}={str(value).lower()}" for name, value in (case.feature_gates or {}).items()).gates
         self.configuration = configuration_of(case, gates).profiles[0]
         self.services = Services(gates=case.feature_gates, verbosity=0)
+        self.services.pods = self.pods = RecordedPods(self.services.state)
         self.parts = parts_of(case, self.services.clock.now(), _watched(self.configuration))
         self.pod = self.parts.pod
         self.points: Points = _points(self.configuration, self.services)

@@ -173,7 +173,7 @@ MISTAKES = {
     "an unknown node": (["why-not", "big", "gpu-2"], 'there is no node "gpu-2".', 'Did you mean "gpu-1"?'),
     "an unknown owner": (["explain", "deploy/wep"], 'there is no Deployment "wep"', 'Did you mean "web"?'),
     "an owner instead of a pod": (["why-not", "deploy/web", "gpu-1"], '"deploy/web" is no pod', "name a pod as NAME"),
-    "a node instead of a pod": (["explain", "node/gpu-1"], '"node/gpu-1" is no pod', "name a pod as NAME"),
+    "a node instead of a pod": (["why-not", "node/gpu-1", "gpu-1"], '"node/gpu-1" is no pod', "name a pod as NAME"),
     "no name": (["explain", "pod/"], '"pod/" is no pod', "name a pod as NAME"),
     "two clusters": (["explain", "big", "--kubeconfig=k"], "--cluster is a file", "leave out --kubeconfig"),
     "a record of a file": (
@@ -230,7 +230,7 @@ async def test_pods_that_another_scheduler_bound_are_explained_and_nothing_is_wr
     assert found["summary"] == "both nodes have too little cpu"
     assert [(miss["node"], miss["missing"]) for miss in found["recomputed"]["nearest"]] == [
         ("one", ["lacks 2 cpu"]),
-        ("two", ["has 2 cpu in all, and the pod requests 3"]),
+        ("two", ["has only 2 of the 3 cpu requested"]),
     ]
     assert why_not.out.startswith("Pod default/pending cannot run on one: it lacks 2 cpu.")
     assert "so this is all that is known." in recorded.out
@@ -273,3 +273,18 @@ def test_a_namespace_that_may_not_be_read(mooring: Mooring, monkeypatch: pytest.
     assert result.code == 2
     assert 'you may not read pods in namespace "secret" on https://cluster.invalid:6443' in result.err
     assert 'User "ann" cannot get resource "pods"' in result.err
+
+
+def test_a_node_is_explained_in_text_and_as_a_document(mooring: Mooring, file: str):
+    result = mooring("explain", "node/small-1", file)
+    assert result.code == 0
+    assert "It rejects 1 pod: default/big" in result.out
+    found = json.loads(mooring("explain", "no/gpu-1", file, "-o", "json").out)
+    assert found["taints"] == ["gpu=true:NoSchedule"]
+    assert [each["plugin"] for each in found["rejected"][0]["filters"]] == ["TaintToleration"]
+
+
+def test_a_node_that_does_not_exist_is_a_mistake_with_near_names(mooring: Mooring, file: str):
+    result = mooring("explain", "node/small-9", file)
+    assert result.code == 2
+    assert 'there is no node "small-9". Did you mean' in result.err

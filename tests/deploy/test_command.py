@@ -324,3 +324,21 @@ WARNED = {
 @pytest.mark.parametrize(("name", "mode", "message"), WARNED.values(), ids=WARNED.keys())
 def test_what_is_often_not_meant_is_warned_about(name, mode, message):
     assert message in manifests(config(name=name), f"--as={mode}").err
+
+
+def test_controllers_have_an_account_and_rights_of_their_own():
+    documents = written(config(), "--controllers")
+    name = next(name for kind, name in documents if kind == "Deployment" and name.endswith("-controllers"))
+    assert container(documents, name)["command"] == ["mooring", "controllers"]
+    assert documents["Deployment", name]["spec"]["template"]["spec"]["serviceAccountName"] == name
+    rules = documents["ClusterRole", f"mooring:{name}"]["rules"]
+    allowed = {(resource, verb) for rule in rules for resource in rule["resources"] for verb in rule["verbs"]}
+    assert allowed == {
+        *((resource, verb) for resource in ("pods", "podgroups", "elasticquotas") for verb in ("list", "watch")),
+        *((f"{resource}/status", "patch") for resource in ("podgroups", "elasticquotas")),
+        *(("events", verb) for verb in ("create", "patch")),
+    }
+
+
+def test_controllers_are_no_part_of_a_chart_or_a_static_pod():
+    assert "--controllers writes a Deployment" in refused(config(), "--controllers", "--helm-values")

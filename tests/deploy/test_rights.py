@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.deploy.configurations import a_configuration
+from tests.deploy.configurations import a_configuration, a_file
 
-from mooring.config import LeaderElection
+from mooring.base.documents import written
+from mooring.config import LeaderElection, load_configuration
 from mooring.deploy.rights import Right, rights_of
 from mooring.deploy.rules import rules_of
 from mooring.deploy.upstream import beyond_kube_scheduler
@@ -53,6 +54,28 @@ BARE = {
 
 def test_a_scheduler_that_only_binds_needs_no_more_than_that():
     assert rights(a_configuration(disabled=["*"], enabled=NEVER_OFF)) == BARE
+
+
+def rights_for_loads(**arguments: Any) -> set[str]:
+    """What TargetLoadPacking with these arguments adds."""
+    alone = a_configuration(disabled=["*"], enabled=NEVER_OFF)
+    file = a_file(disabled=["*"], enabled=[*NEVER_OFF, "TargetLoadPacking"])
+    file["profiles"][0]["pluginConfig"] = [{"name": "TargetLoadPacking", "args": arguments}]
+    beside = load_configuration(written(file), source="test.yaml", registry=catalogue()).configuration
+    return rights(beside) - rights(alone)
+
+
+LOAD_SOURCES: dict[str, tuple[dict[str, Any], set[str]]] = {
+    "the metrics API is listed": ({}, {"list nodes.metrics.k8s.io"}),
+    "not beside a load watcher": ({"watcherAddress": "http://watcher:2020"}, set()),
+    "not beside Prometheus": ({"metricProvider": {"type": "Prometheus"}}, set()),
+    "not beside another API server": ({"metricProvider": {"address": "http://127.0.0.1:8001"}}, set()),
+}
+
+
+@pytest.mark.parametrize(("arguments", "expected"), LOAD_SOURCES.values(), ids=LOAD_SOURCES.keys())
+def test_rights_follow_from_where_loads_come_from(arguments: dict[str, Any], expected: set[str]):
+    assert rights_for_loads(**arguments) == expected
 
 
 DISABLED = {
@@ -146,6 +169,24 @@ def test_kube_scheduler_may_do_all_that_the_default_plugins_cannot_do_without():
     rights = rights_of(a_configuration(), catalogue())
     assert beyond_kube_scheduler(rights) == ()
     assert [shown(right) for right in rights if right.is_optional] == ["list events"]
+
+
+def test_pod_groups_are_read_and_reported_with_their_gate_alone():
+    """Gang scheduling, 9.3."""
+    gates = FeatureGates({"GenericWorkload": True})
+    added = {"list podgroups.scheduling.k8s.io", "watch podgroups.scheduling.k8s.io"}
+    status = "patch podgroups/status.scheduling.k8s.io"
+    before = rights(a_configuration())
+    assert rights(a_configuration(), gates=gates) - before == {*added, status}
+    only_reads = rights(a_configuration(), gates=gates, only_reads=True)
+    assert added <= only_reads
+    assert status not in only_reads
+
+
+def test_kube_scheduler_may_do_all_that_pod_groups_need():
+    """Gang scheduling, 9.3."""
+    gates = FeatureGates({"GenericWorkload": True, "GangScheduling": True})
+    assert beyond_kube_scheduler(rights_of(a_configuration(), catalogue(), gates=gates)) == ()
 
 
 def test_a_custom_kind_is_all_that_kube_scheduler_may_not_read():

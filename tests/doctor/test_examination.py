@@ -15,7 +15,7 @@ from mooring.client import Impersonation
 from mooring.doctor import CheckStatus, contact
 from mooring.doctor.findings import is_well
 from mooring.doctor.versions import ServerVersion, read_version
-from mooring.framework import Cycle, NodeView, Plugin, Pod, PodWriter
+from mooring.framework import Cycle, FeatureGates, NodeView, Plugin, Pod, PodWriter
 from mooring.objects import CustomResource
 from mooring.plugins.catalogue import catalogue
 from mooring.scheduler.introspection.foreign_bindings import BOUND_BY_ANOTHER, WHAT_TO_DO
@@ -338,3 +338,17 @@ class TestOtherSchedulers:
     async def test_events_may_not_be_read(self, cluster, findings):
         cluster.codes["/api/v1/events"] = 403
         assert (await only(findings("schedulers"))).verdict is CheckStatus.UNKNOWN
+
+
+async def test_a_server_without_pod_groups_is_reported_where_the_gate_is_on(findings, plan):
+    gates = FeatureGates({"GenericWorkload": True, "GangScheduling": True})
+    finding = await only(findings("kinds", dataclasses.replace(plan, gates=gates)))
+    assert finding.verdict is CheckStatus.BAD
+    assert "podgroups.scheduling.k8s.io (v1alpha2)" in finding.message
+    assert "--runtime-config=scheduling.k8s.io/v1alpha2=true" in finding.to_do
+
+
+async def test_a_server_with_pod_groups_is_fine_where_the_gate_is_on(findings, plan, cluster):
+    cluster.served["/apis/scheduling.k8s.io/v1alpha2"] = ["podgroups"]
+    gates = FeatureGates({"GenericWorkload": True, "GangScheduling": True})
+    assert (await only(findings("kinds", dataclasses.replace(plan, gates=gates)))).verdict is CheckStatus.GOOD

@@ -10,7 +10,7 @@ from tests.simulator.scenarios import a_cluster_of, arriving, bound, simulated
 
 from mooring.base.errors import OperatorMistake
 from mooring.framework import Cycle, NodeView, Plugin, Pod, Refusal, Wait
-from mooring.simulator import profile, simulate
+from mooring.simulator import Arrival, Cluster, Workload, profile, simulate
 from mooring.simulator.simulation import Ties
 from mooring.state import State
 from mooring.testing import a_constraint, a_pod, a_term, pod_rules
@@ -270,3 +270,10 @@ def states() -> int:
     """How many there are in this process."""
     gc.collect()
     return sum(isinstance(found, State) for found in gc.get_objects())
+
+
+def test_a_time_limit_ends_the_simulation_with_what_was_computed():
+    workload = Workload([Arrival(float(number), a_pod(f"pod-{number}")) for number in range(50)])
+    outcome = simulate(Cluster.of_nodes(2), workload, time_limit=0.0)
+    assert outcome.is_interrupted
+    assert len(outcome.pods) < 50

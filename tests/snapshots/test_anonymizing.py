@@ -296,7 +296,7 @@ def test_custom_objects_keep_what_their_definition_prescribes():
 
 
 def test_no_name_of_a_rich_cluster_is_left_and_it_can_be_restored():
-    server, pruning = EmbeddedApiServer(), Pruning()
+    server, pruning = EmbeddedApiServer(features=["GenericWorkload"]), Pruning()
     documents = parse_cluster(RICH, "rich.yaml", now=1e9).in_order()
     assert server.load(documents) == []
     pruned = [pruning.prune(each, fields_of(each["apiVersion"], each["kind"])) for each in documents]
@@ -306,5 +306,5 @@ def test_no_name_of_a_rich_cluster_is_left_and_it_can_be_restored():
     text = json.dumps(replaced)
     names = {"node-1", "shop", "web", "agent", "once", "nginx", "disk.example.com", "pv-1", "high", "kata", "vol-1"}
     assert [name for name in sorted(names) if f'"{name}' in text] == []
-    restored = EmbeddedApiServer().restore(replaced)
+    restored = EmbeddedApiServer(features=["GenericWorkload"]).restore(replaced)
     assert (restored.problems, restored.unserved, restored.dropped) == ([], {}, {})

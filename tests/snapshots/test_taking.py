@@ -29,7 +29,7 @@ SECRETS = ("hunter2", "vault", "s3cr3t")
 
 @pytest.fixture
 async def server() -> AsyncIterator[EmbeddedApiServer]:
-    server = EmbeddedApiServer()
+    server = EmbeddedApiServer(features=["GenericWorkload"])
     assert server.load(parse_cluster(RICH, "rich.yaml", now=1e9).in_order()) == []
     await server.start()
     yield server
@@ -103,7 +103,7 @@ async def test_only_lists_of_the_saved_kinds_are_requested(client: ApiClient, tm
 async def test_a_restored_snapshot_is_the_same_cluster(client: ApiClient, tmp_path: Path):
     first = await taken(client, tmp_path / "it")
     file = read_cluster_file(str(tmp_path / "it"), now=1e9)
-    restored = EmbeddedApiServer()
+    restored = EmbeddedApiServer(features=["GenericWorkload"])
     result = restored.restore(file.initial.restored, file.line_of)
     assert (file.problems, result.problems, list(result.sentences())) == ([], [], [])
     await restored.start()
@@ -233,7 +233,7 @@ async def test_custom_kinds_of_plugins_and_their_definitions(
     has_column = "additionalPrinterColumns" in definition["spec"]["versions"][0]
     assert has_column == may_read_definitions, "the cluster's definition, or else that of the class"
     file = read_cluster_file(str(tmp_path / "it"), now=1e9)
-    restored = EmbeddedApiServer().restore(file.initial.restored, file.line_of)
+    restored = EmbeddedApiServer(features=["GenericWorkload"]).restore(file.initial.restored, file.line_of)
     assert (file.problems, restored.problems, restored.unserved) == ([], [], {})
 
 

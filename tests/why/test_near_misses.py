@@ -77,7 +77,7 @@ CASES: dict[str, tuple[list[Node], list[Pod], Pod, Expected]] = {
         [a_node_object("one", cpu="4", memory="8Gi")],
         [],
         a_pod(cpu="64", memory="1Gi"),
-        Expected("one", ["has 4 cpu in all, and the pod requests 64"], ["request 4 cpu instead of 64"]),
+        Expected("one", ["has only 4 of the 64 cpu requested"], ["request 4 cpu instead of 64"]),
     ),
     "two resources at once": (
         [a_node_object("one", cpu="4", memory="8Gi")],
@@ -97,7 +97,7 @@ CASES: dict[str, tuple[list[Node], list[Pod], Pod, Expected]] = {
         [a_node_object("one")],
         [],
         a_pod(requests={"example.com/gpu": "1"}),
-        Expected("one", ["has no example.com/gpu, and the pod requests 1"], []),
+        Expected("one", ["has no example.com/gpu"], []),
     ),
     "as many pods as the node may run": (
         [a_node_object("one", pods=1)],

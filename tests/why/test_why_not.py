@@ -36,7 +36,7 @@ def test_all_filters_that_reject_the_node_are_named_not_only_the_first():
     assert found["missing"] == [
         "has the taint gpu=true:NoSchedule",
         "lacks the label disk=ssd",
-        "has 1 cpu in all, and the pod requests 2",
+        "has only 1 of the 2 cpu requested",
     ]
     assert changes(found) == [
         "add this toleration and label bad with disk=ssd and request 1 cpu instead of 2 and "

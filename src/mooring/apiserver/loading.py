@@ -12,7 +12,7 @@ from mooring.apiserver.documents import Document, copied, part
 from mooring.apiserver.negotiation import decode_object
 from mooring.apiserver.options import FieldValidation
 from mooring.apiserver.registry import ResourceRegistry
-from mooring.apiserver.resources import Resource
+from mooring.apiserver.resources import GATED_VERSIONS, Resource
 from mooring.apiserver.restoring import ensure_namespace
 from mooring.apiserver.status import StatusError
 from mooring.base.errors import Problem
@@ -37,8 +37,8 @@ def _load_one(registry: ResourceRegistry, document: Document) -> tuple[str, list
     name = metadata.get("name") or metadata.get("generateName")
     if row is None or "create" not in row.verbs or "get" not in row.verbs:
         message = (
-            f"the embedded API server has no kind {document['kind']} in {document['apiVersion']}; put its "
-            "CustomResourceDefinition into the file, or leave the object out"
+            f"the embedded API server has no kind {document['kind']} in {document['apiVersion']}; "
+            f"{_remedy(document['apiVersion'])}, or leave the object out"
         )
         return f'{document["kind"]} "{name}"', [message]
     namespace = (metadata.get("namespace") or "default") if row.namespaced else ""
@@ -70,3 +70,10 @@ def _mark(registry: ResourceRegistry, row: Resource, document: Document) -> None
 
     if any(marks.values()):
         registry.update(row, "", document["metadata"]["name"], marked)
+
+
+def _remedy(api_version: str) -> str:
+    group, _, version = api_version.partition("/")
+    if gate := GATED_VERSIONS.get((group, version)):
+        return f"switch it on by --feature-gates={gate}=true"
+    return "put its CustomResourceDefinition into the file"

@@ -10,6 +10,7 @@ import random
 import uuid
 from collections.abc import Callable
 
+from mooring.apiserver.disabled_fields import drop_disabled
 from mooring.apiserver.documents import Document, items_of, metadata_of, part
 from mooring.apiserver.options import DeleteOptions
 from mooring.apiserver.resources import Resource, ResourceTable
@@ -87,6 +88,7 @@ class ResourceRegistry:
         if not metadata.get("name") and metadata.get("generateName"):
             metadata["name"] = self._generated(row, namespace, metadata["generateName"])
         strategy.admit(document, self.context)
+        drop_disabled(row.storage, document, {}, self.context.features)
         metadata["uid"] = str(uuid.uuid4())
         metadata["creationTimestamp"] = timestamp(self.context.clock.now())
         metadata.pop("managedFields", None)
@@ -95,6 +97,7 @@ class ResourceRegistry:
         errors += self._with_required(row, strategy, document, strategy.validate(document, self.context))
         if errors:
             raise invalid(row.group, row.kind, metadata.get("name", ""), errors)
+        strategy.admit_valid(document, self.context)
         if self.store.stored(row.storage, namespace, metadata["name"]) is not None:
             raise already_exists(row.group, row.plural, metadata["name"])
         if dry_run:
@@ -184,6 +187,7 @@ class ResourceRegistry:
         document.setdefault("apiVersion", old.get("apiVersion"))
         document.setdefault("kind", old.get("kind"))
         strategy.default(document, self.context)
+        drop_disabled(row.storage, document, old, self.context.features)
         if status:
             strategy.prepare_status(document, old, self.context)
         else:

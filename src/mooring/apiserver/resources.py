@@ -7,7 +7,7 @@ version. Strategies are looked up by storage key: all versions of a kind share o
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Protocol
@@ -91,8 +91,14 @@ def read_table(name: str) -> Any:
     return decode(gzip.decompress((files("mooring.apiserver") / "data" / f"{name}.json.gz").read_bytes()))
 
 
-def built_in_rows(conversions: Mapping[tuple[str, str, str], Conversion]) -> list[Resource]:
-    """The generated rows; `conversions` has those that another resource stores."""
+GATED_VERSIONS = {("scheduling.k8s.io", "v1alpha2"): "GenericWorkload"}
+"""Group versions that are served while a feature gate is on."""
+
+
+def built_in_rows(
+    conversions: Mapping[tuple[str, str, str], Conversion], features: Collection[str] = ()
+) -> list[Resource]:
+    """The generated rows; `conversions` has those that another resource stores, `features` the gates that are on."""
     rows = [
         Resource(
             group=row["group"],
@@ -113,6 +119,7 @@ def built_in_rows(conversions: Mapping[tuple[str, str, str], Conversion]) -> lis
             ),
         )
         for row in read_table("resources")
+        if (gate := GATED_VERSIONS.get((row["group"], row["version"]))) is None or gate in features
     ]
     return [
         replace(row, storage=conversion.storage, to_served=conversion.to_served, to_stored=conversion.to_stored)

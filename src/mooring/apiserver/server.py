@@ -7,7 +7,7 @@ import base64
 import errno
 import logging
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -80,14 +80,17 @@ class LocalStore:
 
 
 class EmbeddedApiServer:
-    """A Kubernetes API server in this process, on loopback, over HTTPS."""
+    """A Kubernetes API server in this process, on loopback, over HTTPS. `features`: the feature gates that are on."""
 
-    def __init__(self, host: str = "127.0.0.1", port: int = 0, clock: Clock | None = None) -> None:
+    def __init__(
+        self, host: str = "127.0.0.1", port: int = 0, clock: Clock | None = None, features: Collection[str] = ()
+    ) -> None:
         self.host, self.port = host, port
         self.token = secrets.token_urlsafe(32)
         self._log = Log("apiserver")
         self._objects = Store()
-        context = StrategyContext(self._objects, ResourceTable(built_in_rows(CONVERSIONS)), clock or SystemClock())
+        table = ResourceTable(built_in_rows(CONVERSIONS, features))
+        context = StrategyContext(self._objects, table, clock or SystemClock(), features=frozenset(features))
         self.registry = ResourceRegistry(context)
         self.store = LocalStore(self.registry)
         create_initial_objects(self.registry)

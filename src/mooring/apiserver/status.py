@@ -54,8 +54,17 @@ def duplicate(path: str, value: Any) -> FieldError:
     return FieldError(path, "FieldValueDuplicate", f"Duplicate value: {quoted(value)}")
 
 
-def forbidden_field(path: str, detail: str) -> FieldError:
-    return FieldError(path, "FieldValueForbidden", f"Forbidden: {detail}")
+def too_many(path: str, count: int, most: int) -> FieldError:
+    items = "item" if most == 1 else "items"
+    return FieldError(path, "FieldValueTooMany", f"Too many: {count}: must have at most {most} {items}")
+
+
+def too_long(path: str, most_bytes: int) -> FieldError:
+    return FieldError(path, "FieldValueTooLong", f"Too long: may not be more than {most_bytes} bytes")
+
+
+def forbidden_field(path: str, detail: str = "") -> FieldError:
+    return FieldError(path, "FieldValueForbidden", "Forbidden" + (f": {detail}" if detail else ""))
 
 
 def not_found_field(path: str, value: Any) -> FieldError:

@@ -14,7 +14,7 @@ import click
 
 from mooring.base.clock import SystemClock
 from mooring.base.errors import Fault, OperatorMistake, Unreachable
-from mooring.cli.common import verbosity_option
+from mooring.cli.common import gates_option, verbosity_option
 from mooring.cli.goflags import VerbosityCommand
 from mooring.cli.kubeconfig_file import DEFAULT, check_writable, remove_ours, write
 from mooring.cli.output import print_line, print_lines
@@ -22,6 +22,7 @@ from mooring.cli.stopping import run_until_signalled
 
 if TYPE_CHECKING:
     from mooring.apiserver import EmbeddedApiServer
+    from mooring.framework.gates import FeatureGates
     from mooring.simulated.cluster_file import InitialObjects
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -78,9 +79,17 @@ def initial_objects(nodes: int | None, cluster_file: str | None) -> InitialObjec
 
 @click.command(cls=VerbosityCommand)
 @cluster_options
+@gates_option
 @click.option("--until-stdin-closes", is_flag=True, hidden=True, help="End with the process that started this one.")
 @verbosity_option
-def cluster(nodes: int | None, cluster_file: str | None, port: int, kubeconfig: Path, until_stdin_closes: bool) -> None:
+def cluster(
+    nodes: int | None,
+    cluster_file: str | None,
+    port: int,
+    kubeconfig: Path,
+    gates: FeatureGates,
+    until_stdin_closes: bool,
+) -> None:
     """Start the embedded API server and simulated nodes, without a scheduler, until Ctrl-C.
 
     \b
@@ -95,11 +104,12 @@ def cluster(nodes: int | None, cluster_file: str | None, port: int, kubeconfig: 
         from mooring.apiserver import EmbeddedApiServer
         from mooring.base.memory import keep_collector_calm
         from mooring.client import ApiClient, Connection
+        from mooring.controllers import Controllers
         from mooring.simulated.cluster import SimulatedCluster
         from mooring.simulated.loading import with_default_storage
 
         keep_collector_calm()
-        server = EmbeddedApiServer(port=port)
+        server = EmbeddedApiServer(port=port, features=gates.enabled())
         if cluster_file is not None:
             load_file(server, cluster_file)
         else:
@@ -114,15 +124,18 @@ def cluster(nodes: int | None, cluster_file: str | None, port: int, kubeconfig: 
                 server=server.url, source="mooring cluster", ca_data=server.ca_pem.encode(), token=server.token
             )
             async with ApiClient(connection) as client:
-                simulated = SimulatedCluster(client, clock=SystemClock())
+                simulated = SimulatedCluster(client, clock=SystemClock(), features=gates.enabled())
                 server.serve_metrics(simulated.kubelets.usage)
                 await simulated.start()
+                controllers = Controllers(client, clock=SystemClock())
+                controllers.start()
                 if until_stdin_closes:
                     end_with_stdin(stop)
                 else:
                     print_lines(how_to_point_kubectl(kubeconfig))
                 print_line(f"Ready: {len(server.store.list('nodes'))} simulated nodes on {server.url}")
                 await stop.wait()
+                await controllers.stop()
                 await simulated.stop()
         finally:
             await server.stop()

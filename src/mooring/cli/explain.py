@@ -13,7 +13,15 @@ import click
 
 from mooring.base.errors import Fault, MooringError, OperatorMistake
 from mooring.base.visible import visible_values
-from mooring.cli.explained_cluster import ExplainedSource, live_pod, pod_in, pod_named, print_document, source_options
+from mooring.cli.explained_cluster import (
+    NODE_KINDS,
+    ExplainedSource,
+    live_pod,
+    pod_in,
+    pod_named,
+    print_document,
+    source_options,
+)
 from mooring.cli.output import print_line
 
 if TYPE_CHECKING:
@@ -43,7 +51,8 @@ SHOWN_NODES = 5
 def explain(pod: str, source: ExplainedSource, namespace: str | None, recorded: bool, output: str) -> None:
     """Explain why POD runs where it does, or why it is still pending.
 
-    POD is also the owner of pods, as deployment/web: its pods are grouped by cause. With a scheduler of yours on this
+    POD is also the owner of pods, as deployment/web: its pods are grouped by cause; or node/NAME: what runs there, and
+    which pending pods it would take. With a scheduler of yours on this
     machine, its own decision is shown; in any case the pod is decided again on the cluster as it is now, nothing is
     written, and what would help is verified so.
 
@@ -51,8 +60,14 @@ def explain(pod: str, source: ExplainedSource, namespace: str | None, recorded: 
     Example:
       mooring explain web-0 --namespace shop
       mooring explain deployment/web
+      mooring explain node/node-7
       mooring explain web-0 --cluster prod.snapshot -o wide
     """
+    if (node := _node_named(pod)) is not None:
+        if recorded:
+            raise click.UsageError("--recorded is about one pod: what the scheduler knows of it.")
+        _explain_node(source, node, output)
+        return
     if (owner := _owner_named(pod)) is not None:
         if recorded:
             raise click.UsageError("--recorded is about one pod: what the scheduler knows of it.")
@@ -78,6 +93,26 @@ def _print(found: dict[str, Any], output: str) -> None:
             return in_full(visible_values(found), is_wide=output == "wide")
 
     print_document(with_summary(found), output, text)
+
+
+# Nodes
+
+
+def _node_named(text: str) -> str | None:
+    kind, _, name = text.partition("/")
+    return name if name and kind.lower() in NODE_KINDS else None
+
+
+def _explain_node(source: ExplainedSource, name: str, output: str) -> None:
+    from mooring.explain import node_in_full
+    from mooring.why import explain_node
+
+    cluster = source.read_file() if source.file is not None else source.read_live(source.connection())
+    with source.recomputation(cluster) as recomputation:
+        found = explain_node(recomputation, name)
+    found["notes"] = list(cluster.notes)
+    _warn(cluster)
+    print_document(found, output, lambda: node_in_full(visible_values(found), is_wide=output == "wide"))
 
 
 # Owners

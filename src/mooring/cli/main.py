@@ -25,6 +25,10 @@ COMMANDS = {
     "demo": ("mooring.cli.demo:demo", "Watch Mooring schedule a few pods, without a cluster."),
     "run": ("mooring.cli.run:run", "Run the scheduler against an API server."),
     "cluster": ("mooring.cli.cluster:cluster", "Start the embedded API server and simulated nodes alone."),
+    "controllers": (
+        "mooring.cli.controllers:controllers",
+        "Keep the status of PodGroups and ElasticQuotas.",
+    ),
     "nodes": ("mooring.cli.nodes:nodes", "Simulate nodes and their kubelets on any API server."),
     "snapshot": ("mooring.cli.snapshot:snapshot", "Save what scheduling reads of a cluster in a file."),
     "simulate": ("mooring.cli.simulate:simulate", "Simulate a workload on a cluster, on virtual time."),

@@ -103,9 +103,12 @@ class ManifestInputs:
 @click.option("--from", "start_from", metavar="FILE", help="Replacement: the static pod that the node has now.")
 @click.option("--cluster-dns", is_flag=True, help="Replacement: look names up in the cluster, not as the host does.")
 @click.option("--output", metavar="FOLDER", help="Write a file for each object, instead of printing them.")
+@click.option(
+    "--controllers", is_flag=True, help="Also run `mooring controllers`: status of PodGroups and ElasticQuotas."
+)
 @click.option("--helm-values", is_flag=True, help="Print the values that make the Helm chart write the same.")
 @click.argument("flags", nargs=-1)
-def manifests(output: str | None, helm_values: bool, **options: Any) -> None:
+def manifests(output: str | None, helm_values: bool, controllers: bool, **options: Any) -> None:
     """Print the manifests that run a configuration in a cluster.
 
     Its account gets the rights that the plugins in the configuration need, and no others. FLAGS, after `--`, are
@@ -118,6 +121,8 @@ def manifests(output: str | None, helm_values: bool, **options: Any) -> None:
       mooring manifests --config scheduler.yaml -- --leader-elect=false
     """
     wanted = Options(**options)
+    if controllers and (helm_values or wanted.mode == "replacement"):
+        raise click.UsageError("--controllers writes a Deployment; leave out --helm-values and --as replacement.")
     _check(wanted, helm_values)
     inputs = _inputs(wanted)
     if wanted.mode == "replacement":
@@ -132,6 +137,10 @@ def manifests(output: str | None, helm_values: bool, **options: Any) -> None:
         print_yaml(values_text(deployed))
         return
     documents = documents_of(deployed)
+    if controllers:
+        from mooring.deploy.controllers import controller_manifests
+
+        documents += controller_manifests(deployed)
     if output is None:
         print_yaml(text_of(documents))
         return

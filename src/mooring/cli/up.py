@@ -27,6 +27,7 @@ from mooring.cli.run import attempt_timeout_option, schedule, shutdown_timeout_o
 from mooring.cli.serving import ServingFlags, port_option
 from mooring.cli.stopping import Stop, run_until_signalled
 from mooring.cli.tracing import tracing_option, tracing_options
+from mooring.framework.gate_table import POD_GROUP_DEPENDENCIES
 
 if TYPE_CHECKING:
     from mooring.config import Configuration
@@ -93,6 +94,9 @@ def up(
     options = [f"--port={port}"]
     options += [f"--nodes={nodes}"] if nodes is not None else []
     options += [f"--cluster={cluster_file}"] if cluster_file is not None else []
+    options += [
+        f"--feature-gates={name}={on}" for name, on in gates.changed().items() if name in POD_GROUP_DEPENDENCIES
+    ]
 
     async def main(stop: Stop) -> None:
         from mooring.cli.child_cluster import child_cluster

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,33 +22,85 @@ if TYPE_CHECKING:
     from mooring.web.mirror import Mirror
 
 SHUTDOWN_SECONDS = 5.0
+REFRESH_SECONDS = 60.0
+"""How often certificates are read again."""
 
 
 @click.command(cls=VerbosityCommand)
 @cluster_and_configuration_options
 @click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="PORT", help="0: any that is free.")
+@click.option(
+    "--bind",
+    "bind_address",
+    metavar="ADDRESS",
+    default="127.0.0.1",
+    show_default=True,
+    help="Where to listen. Elsewhere than on the loopback interface, TLS is required, and the cluster's users sign in.",
+)
+@click.option("--tls-cert-file", metavar="FILE", default="", help="The certificate to serve with.")
+@click.option("--tls-private-key-file", metavar="FILE", default="", help="Its key.")
+@click.option(
+    "--allow-actions", is_flag=True, help="Let users cordon nodes, delete and create pods, by their own rights."
+)
 @click.option("--until-stdin-closes", is_flag=True, hidden=True, help="End with the process that started this one.")
 @verbosity_option
-def web(source: ExplainedSource, port: int, until_stdin_closes: bool) -> None:
+def web(source: ExplainedSource, **flags: Any) -> None:
     """Serve a page that shows a cluster, its queue, and why pods are where they are, until Ctrl-C.
 
     The link that is printed holds a secret: its bearer sees what your kubeconfig may read. Nothing is written to the
-    cluster. A cluster that runs is listed and watched; a file is read once.
+    cluster unless --allow-actions is given. A cluster that runs is listed and watched; a file is read once.
 
     \b
     Example:
       mooring web
       mooring web --cluster prod.snapshot
+      mooring web --bind 0.0.0.0 --port 8443 --tls-cert-file web.crt --tls-private-key-file web.key
     """
+    given = PageFlags(**flags)
+    given.check(source)
     if source.file is not None:
-        _serve_file(source, port, until_stdin_closes)
+        _serve_file(source, given)
     else:
-        run_until_signalled(
-            lambda stop: _serve(_live(source), stop, port=port, until_stdin_closes=until_stdin_closes), SHUTDOWN_SECONDS
-        )
+        run_until_signalled(lambda stop: _serve(_live(source), stop, given), SHUTDOWN_SECONDS)
 
 
-def _serve_file(source: ExplainedSource, port: int, until_stdin_closes: bool) -> None:
+@dataclass(frozen=True)
+class PageFlags:
+    """As given on the command line."""
+
+    port: int
+    bind_address: str
+    tls_cert_file: str
+    tls_private_key_file: str
+    allow_actions: bool
+    until_stdin_closes: bool
+
+    @property
+    def is_local(self) -> bool:
+        from mooring.web.server import is_loopback
+
+        return is_loopback(self.bind_address)
+
+    def check(self, source: ExplainedSource) -> None:
+        if bool(self.tls_cert_file) != bool(self.tls_private_key_file):
+            raise click.UsageError("--tls-cert-file and --tls-private-key-file belong together.")
+        if self.allow_actions and source.file is not None:
+            raise click.UsageError("--allow-actions needs a cluster that runs; a file is only read.")
+        if self.is_local:
+            return
+        if not self.tls_cert_file:
+            raise click.UsageError(
+                f"--bind {self.bind_address} is not on the loopback interface: it needs --tls-cert-file and "
+                "--tls-private-key-file, as users send their tokens."
+            )
+        if source.file is not None:
+            raise click.UsageError(
+                f"--bind {self.bind_address} needs a cluster that runs, which reviews what users may see; serve a file "
+                "on the loopback interface."
+            )
+
+
+def _serve_file(source: ExplainedSource, given: PageFlags) -> None:
     from mooring.snapshots import is_snapshot
     from mooring.web.mirror import file_mirror
 
@@ -56,11 +110,7 @@ def _serve_file(source: ExplainedSource, port: int, until_stdin_closes: bool) ->
         assert source.file is not None
         kind: Any = "snapshot" if is_snapshot(source.file) else "file"
         mirror = file_mirror(source.file, kind, recomputation, source.registry())
-
-        async def main(stop: Stop) -> None:
-            await _serve(contextlib.nullcontext(mirror), stop, port=port, until_stdin_closes=until_stdin_closes)
-
-        run_until_signalled(main, SHUTDOWN_SECONDS)
+        run_until_signalled(lambda stop: _serve(contextlib.nullcontext(mirror), stop, given), SHUTDOWN_SECONDS)
 
 
 @contextlib.asynccontextmanager
@@ -79,18 +129,44 @@ async def _live(source: ExplainedSource) -> AsyncIterator[Mirror]:
         yield mirror
 
 
-async def _serve(
-    source: contextlib.AbstractAsyncContextManager[Mirror], stop: Stop, *, port: int, until_stdin_closes: bool
-) -> None:
-    from mooring.web.access import OperatorAccess
+async def _serve(source: contextlib.AbstractAsyncContextManager[Mirror], stop: Stop, given: PageFlags) -> None:
+    from mooring.base.clock import SystemClock
+    from mooring.client import ApiClient
+    from mooring.scheduler.serving.certificates import ServingCertificates, TlsOptions
+    from mooring.scheduler.serving.reviews import ClusterReviews
+    from mooring.web.access import OperatorAccess, PageAccess
     from mooring.web.api import Api
-    from mooring.web.server import WebOptions, WebServer
+    from mooring.web.cluster_access import ClusterAccess
+    from mooring.web.server import LOCAL_NAMES, WebOptions, WebServer
 
-    if until_stdin_closes:
+    if given.until_stdin_closes:
         end_with_stdin(stop)
-    async with source as mirror:
-        access = OperatorAccess()
-        server = WebServer(Api(mirror), access, WebOptions(port=port))
-        async with server.serving():
-            print_line(f"{server.url}#token={access.token}")
-            await stop.wait()
+    clock = SystemClock()
+    certificates = None
+    if given.tls_cert_file:
+        files = TlsOptions(cert_file=given.tls_cert_file, key_file=given.tls_private_key_file)
+        certificates = ServingCertificates(files, [given.bind_address], clock.now())
+    async with contextlib.AsyncExitStack() as stack:
+        mirror = await stack.enter_async_context(source)
+        operator = OperatorAccess()
+        access: PageAccess = operator
+        if not given.is_local:
+            assert mirror.connection is not None
+            client = await stack.enter_async_context(ApiClient(mirror.connection, user_agent="mooring web"))
+            access = ClusterAccess(clock, ClusterReviews(client), lambda: list(mirror.pods.namespaces))
+        host = f"[{given.bind_address}]" if ":" in given.bind_address else given.bind_address
+        options = WebOptions(
+            bind_address=given.bind_address,
+            port=given.port,
+            context=certificates.context if certificates is not None else None,
+            hosts=(*LOCAL_NAMES, host) if given.is_local else None,
+        )
+        server = WebServer(Api(mirror, allow_actions=given.allow_actions), access, options)
+        await stack.enter_async_context(server.serving())
+        print_line(f"{server.url}#token={operator.token}" if given.is_local else server.url)
+        while not stop.is_set():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(REFRESH_SECONDS):
+                    await stop.wait()
+            if certificates is not None:
+                certificates.refresh(clock.now())

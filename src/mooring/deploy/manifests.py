@@ -192,15 +192,33 @@ def _pod(deployed: Deployed) -> Document:
         "automountServiceAccountToken": True,
         "priorityClassName": "system-cluster-critical",
         "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}},
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": USER_ID,
-            "runAsGroup": USER_ID,
-            "fsGroup": USER_ID,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        "securityContext": dict(_POD_CONTEXT),
         "containers": [_container(deployed)],
         "volumes": volumes,
+    }
+
+
+_POD_CONTEXT: Document = {
+    "runAsNonRoot": True,
+    "runAsUser": USER_ID,
+    "runAsGroup": USER_ID,
+    "fsGroup": USER_ID,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+_CONTAINER_CONTEXT: Document = {
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+}
+
+
+def locked_down(account: str, container: Document) -> Document:
+    """A pod with one container, this account and no rights on its node."""
+    return {
+        "serviceAccountName": account,
+        "automountServiceAccountToken": True,
+        "securityContext": dict(_POD_CONTEXT),
+        "containers": [container | {"securityContext": dict(_CONTAINER_CONTEXT)}],
     }
 
 
@@ -222,11 +240,7 @@ def _container(deployed: Deployed) -> Document:
         "livenessProbe": _probe("/livez", period=10, failures=8),
         "readinessProbe": _probe("/readyz", period=5, failures=3),
         "resources": deployed.resources,
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "securityContext": dict(_CONTAINER_CONTEXT),
         "volumeMounts": mounts,
     }
 

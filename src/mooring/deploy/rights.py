@@ -19,17 +19,20 @@ from mooring.framework.contract import needs
 from mooring.framework.gates import FeatureGates
 from mooring.framework.points import Point
 from mooring.framework.registry import PluginEntry, Registry
+from mooring.framework.resource_metrics import NODE_METRICS, ResourceMetrics
 from mooring.framework.services import Binder, ClaimWriter, PodWriter, VolumeWriter
 from mooring.framework.verdicts import Plan, PostFilterRefusal
 from mooring.objects.core import Node, Pod
 from mooring.objects.meta import Kind
+from mooring.objects.pod_groups import PodGroup
 from mooring.objects.resource import ResourceClaim
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
 
+POD_GROUPS = "the scheduling of pod groups"
 SCHEDULER, ELECTION, SERVING = "the scheduler itself", "leader election", "who may read metrics"
 NAMING = "naming another scheduler that binds these pods"
 """Nothing fails without it: the other scheduler is then not named."""
-EXTENDED_RESOURCES = "DRAExtendedResource"
+EXTENDED_RESOURCES, GENERIC_WORKLOAD = "DRAExtendedResource", "GenericWorkload"
 
 EVENTS = Kind("events.k8s.io", "v1", "Event", "events")
 CORE_EVENTS = Kind("", "v1", "Event", "events")
@@ -88,8 +91,10 @@ def rights_of(
     gates = gates or FeatureGates()
     election = election or configuration.leader_election
     found = [*_scheduler(only_reads=only_reads)]
+    if gates.on(GENERIC_WORKLOAD):
+        found += _pod_groups(only_reads=only_reads)
     for entry, points in _plugins_in_use(configuration, registry):
-        found += _reads(entry)
+        found += _reads(entry, configuration)
         if not only_reads:
             found += _writes(entry, points, gates)
     if election.leader_elect:
@@ -111,6 +116,14 @@ def _scheduler(*, only_reads: bool) -> Iterator[Right]:
         yield _right(CORE_EVENTS, "list", NAMING)
 
 
+def _pod_groups(*, only_reads: bool) -> Iterator[Right]:
+    """With the gate every group has its cycle, whichever plugins are in use."""
+    for verb in ("list", "watch"):
+        yield _right(PodGroup.KIND, verb, POD_GROUPS)
+    if not only_reads:
+        yield _right(PodGroup.KIND, "patch", POD_GROUPS, subresource="status")
+
+
 def _plugins_in_use(configuration: Configuration, registry: Registry) -> Iterator[tuple[PluginEntry, frozenset[Point]]]:
     """Each plugin with the points where some profile uses it."""
     points: dict[str, set[Point]] = {}
@@ -124,10 +137,22 @@ def _plugins_in_use(configuration: Configuration, registry: Registry) -> Iterato
         yield entry, frozenset(used_at)
 
 
-def _reads(entry: PluginEntry) -> Iterator[Right]:
+def _reads(entry: PluginEntry, configuration: Configuration) -> Iterator[Right]:
     for kind in entry.object_types:
         for verb in ("list", "watch"):
             yield _right(kind.KIND, verb, entry.name)
+    if ResourceMetrics in needs(entry.cls).values() and _is_called(ResourceMetrics, entry, configuration):
+        yield _right(NODE_METRICS, "list", entry.name)
+
+
+def _is_called(service: type, entry: PluginEntry, configuration: Configuration) -> bool:
+    """Whether the arguments of some profile have the plugin call a service that it takes."""
+    for profile in configuration.profiles:
+        if any(use.name == entry.name for uses in profile.points.values() for use in uses):
+            args = profile.args.get(entry.name)
+            if args is None or service not in args.unused_services():
+                return True
+    return False
 
 
 def _writes(entry: PluginEntry, points: frozenset[Point], gates: FeatureGates) -> Iterator[Right]:

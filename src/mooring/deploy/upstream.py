@@ -28,13 +28,18 @@ _GRANTED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("authentication.k8s.io", "tokenreviews", ("create",)),
     ("authorization.k8s.io", "subjectaccessreviews", ("create",)),
 )
+_WITH_GENERIC_WORKLOAD: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("scheduling.k8s.io", "podgroups", _READ),
+    ("scheduling.k8s.io", "podgroups/status", _UPDATE),
+)
+"""Granted by an API server with the gate; without it these are not served."""
 _LEASES = Right("coordination.k8s.io", "leases", "", "kube-system")
 _LEASE_VERBS = ("get", "list", "watch", "create", "update")
 
 
-def granted_everywhere() -> Iterator[Right]:
+def granted_everywhere(*, with_pod_groups: bool = False) -> Iterator[Right]:
     """Each verb on each resource, for the whole cluster."""
-    for group, resources, verbs in _GRANTED:
+    for group, resources, verbs in (*_GRANTED, *(_WITH_GENERIC_WORKLOAD if with_pod_groups else ())):
         for resource in resources.split():
             for verb in verbs:
                 yield Right(group, resource, verb)
@@ -42,7 +47,7 @@ def granted_everywhere() -> Iterator[Right]:
 
 def beyond_kube_scheduler(rights: Iterable[Right]) -> tuple[Right, ...]:
     """Those of the rights that kube-scheduler's own account has not, and cannot do without."""
-    granted = set(granted_everywhere())
+    granted = set(granted_everywhere(with_pod_groups=True))
 
     def is_granted(right: Right) -> bool:
         if (right.group, right.resource, right.namespace) == (_LEASES.group, _LEASES.resource, _LEASES.namespace):

@@ -9,10 +9,12 @@ from mooring.client import ApiClient
 from mooring.config import Configuration, LeaderElection
 from mooring.deploy import Mode, Right, rights_of
 from mooring.deploy.planned import flags_for
+from mooring.deploy.rights import POD_GROUPS
 from mooring.doctor.contact import make_contact
 from mooring.doctor.findings import Finding
 from mooring.doctor.kinds import Absent, examine_kinds
 from mooring.doctor.lease import examine_lease
+from mooring.doctor.load_sources import examine_load_sources
 from mooring.doctor.other_schedulers import examine_other_schedulers
 from mooring.doctor.rights import AUTHENTICATION, examine_rights, own_name
 from mooring.doctor.versions import RESOURCES_SINCE, ServerVersion
@@ -21,6 +23,7 @@ from mooring.framework.registry import Registry
 from mooring.objects import CustomResource
 from mooring.objects.core import Node, Pod
 from mooring.objects.meta import KubeObject
+from mooring.objects.pod_groups import PodGroup
 
 SERVICE_ACCOUNT = "system:serviceaccount:"
 LEASE_FLAG = "--leader-elect-resource-name="
@@ -52,6 +55,8 @@ class PlannedScheduler:
     def readers(self) -> dict[type[KubeObject], set[str]]:
         """Which plugins read which kind."""
         found: dict[type[KubeObject], set[str]] = {Node: {"the scheduler"}, Pod: {"the scheduler"}}
+        if self.gates.on("GenericWorkload"):
+            found[PodGroup] = {POD_GROUPS}
         for name in self._plugins():
             entry = self.registry.get(name)
             assert entry is not None, "the configuration was checked against this registry"
@@ -105,6 +110,7 @@ async def examine(client: ApiClient, plan: PlannedScheduler) -> list[Finding]:
     if plan.serves:
         needed.append(AUTHENTICATION)
     findings += await examine_rights(client, user, needed, plan.remedy_for(user))
+    findings += await examine_load_sources(client, plan.configuration)
     if election.leader_elect or not plan.only_reads:
         findings.append(await examine_lease(client, election, contact.ahead_seconds))
     if not plan.only_reads:

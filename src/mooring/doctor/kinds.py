@@ -15,8 +15,13 @@ from mooring.doctor.versions import SINCE
 from mooring.framework.definitions import install_command
 from mooring.objects import CustomResource
 from mooring.objects.meta import Kind, KubeObject
+from mooring.objects.pod_groups import PodGroup
 
 CHECK = "kinds"
+POD_GROUP_REMEDY = (
+    "Start kube-apiserver with --feature-gates=GenericWorkload=true"
+    f" --runtime-config={PodGroup.KIND.api_version}=true, or leave the gate off here."
+)
 
 
 class _Resource(msgspec.Struct):
@@ -75,6 +80,9 @@ def _absent(kind: type[KubeObject], names: list[str], plugins: Sequence[str]) ->
     if issubclass(kind, CustomResource):
         message = f"the server has no {shown}; pods of profiles with {who} wait until it has"
         return bad(CHECK, message, f"Install its definition: {install_command(names[0], plugins)}")
+    if kind is PodGroup:
+        message = f"the server has no {shown}; pods that name a group are not scheduled as one"
+        return bad(CHECK, message, POD_GROUP_REMEDY)
     since = SINCE.get(kind.KIND)
     message = f"the server has no {shown}; {who} treats it as an empty list"
     when = f"Kubernetes {since} and later has it" if since else "Kubernetes has it"

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from mooring.objects.core import Namespace, Node, Pod
 from mooring.objects.meta import Kind
+from mooring.objects.pod_groups import PodGroup
 from mooring.objects.policy import PodDisruptionBudget
 from mooring.objects.resource import DeviceClass, ResourceClaim, ResourceSlice
 from mooring.objects.storage import CSIStorageCapacity
@@ -37,6 +38,7 @@ SINCE: dict[Kind, ServerVersion] = {
     ResourceClaim.KIND: ServerVersion(1, 34),
     ResourceSlice.KIND: ServerVersion(1, 34),
     DeviceClass.KIND: ServerVersion(1, 34),
+    PodGroup.KIND: ServerVersion(1, 36),
 }
 """When a kind was first served in the version that is read; the others are older than any cluster in use."""
 

@@ -50,6 +50,7 @@ class _ReadValue(NamedTuple):
     plugin: str
     version: int
     value: Any
+    about: str
 
 
 class EngineCycle:
@@ -180,13 +181,18 @@ class EngineCycle:
         """Within one cycle the value stays the same, whatever is published meanwhile."""
         known = self._values.get(id(published))
         if known is None:
-            taken = sum(1 for name, _, _ in self._values.values() if name.partition("#")[0] == self.plugin)
+            taken = sum(1 for name, *_ in self._values.values() if name.partition("#")[0] == self.plugin)
             name = f"{self.plugin}#{taken + 1}" if taken else self.plugin
-            known = self._values[id(published)] = _ReadValue(name, published.version, published.latest)
+            known = self._values[id(published)] = _ReadValue(name, published.version, published.latest, published.about)
         value: T | None = known.value
         return value
 
     @property
     def used(self) -> dict[str, int]:
         """The version of outside data that was read, by the plugin that read it (a second one as `Name#2`)."""
-        return {name: version for name, version, _ in self._values.values()}
+        return {name: version for name, version, _, _ in self._values.values()}
+
+    @property
+    def used_data(self) -> dict[str, str]:
+        """What the plugin that published this data stated about it, by the same names."""
+        return {name: about for name, _, _, about in self._values.values() if about}

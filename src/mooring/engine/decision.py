@@ -221,6 +221,7 @@ class Decision:
             left_out,
             None if self.node is not None else self._room_made(),
             cycle.used,
+            cycle.used_data,
             cycle.seed,
             cycle.start,
         )

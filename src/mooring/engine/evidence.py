@@ -41,6 +41,7 @@ class EvidenceRecord(msgspec.Struct, array_like=True, gc=False, frozen=True):
     room: dict[str, Any] | None = None
     """What PostFilter plans, or why it could make no room."""
     used: dict[str, int] | None = None
+    used_data: dict[str, str] | None = None
     seed: int = 0
     start: int = 0
     """With the seed, what the decision depended on besides state and pod."""
@@ -77,6 +78,8 @@ class EvidenceRecord(msgspec.Struct, array_like=True, gc=False, frozen=True):
         evidence |= self.room or {}
         if self.used:
             evidence["used"] = self.used
+        if self.used_data:
+            evidence["usedData"] = self.used_data
         return evidence
 
 

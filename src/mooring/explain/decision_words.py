@@ -31,10 +31,20 @@ def placed_lines(decision: Evidence) -> Iterator[str]:
         yield f"  {'total':<{width}}  {'':>12}  {'':>6}  {'':>6}  {decision['total']:>6}"
     elif decision["feasibleNodes"] == 1:
         yield "  A single feasible node is taken without scoring."
+    yield from _outside_data(decision)
     if decision.get("rejections"):
         yield ""
         yield "  Nodes that were not feasible:"
         yield from _rejections(decision)
+
+
+def _outside_data(decision: Evidence) -> Iterator[str]:
+    """Which data of other systems the plugins read, and from when it was."""
+    about = decision.get("usedData") or {}
+    lines = [f"  {name} read {about[name]}." for name in decision.get("used") or () if name in about]
+    if lines:
+        yield ""
+        yield from lines
 
 
 def refused_lines(decision: Evidence) -> Iterator[str]:

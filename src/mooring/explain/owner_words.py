@@ -30,11 +30,11 @@ def _lines(found: Evidence) -> Iterator[str]:
     yield "  Recomputed on the cluster as it is; each pending pod was decided alone."
     for group in groups:
         yield ""
-        pods = _counted(group["count"], "pod", group["pods"])
+        pods = counted(group["count"], "pod", group["pods"])
         yield f"{group['cause']}: {pods}"
         if nodes := group.get("nodes"):
             named = [f"{node} ({pods})" for node, pods in nodes.items()]
-            yield f"  on {_counted(len(named), 'node', named)}"
+            yield f"  on {counted(len(named), 'node', named)}"
         if message := group.get("message"):
             yield f"  {message}"
         if nearest := group.get("nearest"):
@@ -42,6 +42,8 @@ def _lines(found: Evidence) -> Iterator[str]:
             yield from nearest_lines(nearest)
 
 
-def _counted(count: int, what: str, names: Sequence[str]) -> str:
+def counted(count: int, what: str, names: Sequence[str] = ()) -> str:
+    """`7 pods: a, b, c, d, e and 2 more`; without names only how many."""
     more = f" and {count - NAMED} more" if count > NAMED else ""
-    return f"{count} {what}{'s' * (count != 1)}: {', '.join(names[:NAMED])}{more}"
+    named = f": {', '.join(names[:NAMED])}{more}" if names else ""
+    return f"{count} {what}{'s' * (count != 1)}{named}"

@@ -27,6 +27,7 @@ from mooring.framework.normalizers import Normalizer, ToMax
 from mooring.framework.plugin import Plugin, Reads
 from mooring.framework.points import Point
 from mooring.framework.queued_pod import QueuedPod
+from mooring.framework.resource_metrics import NodeUse, ResourceMetrics
 from mooring.framework.services import (
     Background,
     Binder,
@@ -109,6 +110,7 @@ __all__ = [
     "Metrics",
     "Node",
     "NodeRows",
+    "NodeUse",
     "NodeView",
     "NodesWhere",
     "Normalizer",
@@ -132,6 +134,7 @@ __all__ = [
     "Refusal",
     "Rejection",
     "Rejections",
+    "ResourceMetrics",
     "ResourcePart",
     "Skip",
     "Tally",

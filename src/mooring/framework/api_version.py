@@ -16,7 +16,7 @@ from mooring.base.errors import OperatorMistake, Problem
 if TYPE_CHECKING:
     from mooring.framework.plugin import Plugin
 
-API_VERSION = (1, 0)
+API_VERSION = (1, 1)
 FIELD = "requires_api"
 
 

@@ -36,3 +36,7 @@ class Args(ArgsPart):
     def mistakes(self) -> Iterable[tuple[str, str]]:
         """What types cannot express: (field path, what would be right) for each. Called when the file is loaded."""
         return ()
+
+    def unused_services(self) -> Iterable[type]:
+        """Services that the plugin takes, and never calls with these arguments: no rights are requested for them."""
+        return ()

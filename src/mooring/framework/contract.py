@@ -21,6 +21,7 @@ from mooring.framework.gates import FeatureGates
 from mooring.framework.misspelt import fits, misspelt_points
 from mooring.framework.plugin import Plugin
 from mooring.framework.points import METHODS
+from mooring.framework.resource_metrics import ResourceMetrics
 from mooring.framework.services import (
     Background,
     Binder,
@@ -55,6 +56,7 @@ SERVICES: tuple[type, ...] = (
     ClaimsInFlight,
     PodEvents,
     PodWriter,
+    ResourceMetrics,
 )
 """What a constructor may take besides its `Args`, `Objects[…]` and `Published[…]`."""
 _MUST_BE_ASYNC = frozenset(name for name, method in METHODS.items() if inspect.iscoroutinefunction(method))

@@ -64,15 +64,21 @@ def definition_of(kind: type[CustomResource]) -> dict[str, Any]:
     served = {"name": kind.KIND.version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     if "status" in schema["properties"]:
         served["subresources"] = {"status": {}}
+    if kind.COLUMNS:
+        served["additionalPrinterColumns"] = [
+            {"name": column.name, "type": column.type, "jsonPath": column.path} for column in kind.COLUMNS
+        ]
     metadata: dict[str, Any] = {"name": kind.KIND.name}
     if kind.APPROVED:
         metadata["annotations"] = {APPROVED: kind.APPROVED}
-    names = {
+    names: dict[str, Any] = {
         "kind": kind.KIND.kind,
         "listKind": f"{kind.KIND.kind}List",
         "plural": kind.KIND.plural,
         "singular": kind.KIND.kind.lower(),
     }
+    if kind.SHORT_NAMES:
+        names["shortNames"] = list(kind.SHORT_NAMES)
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",

@@ -89,6 +89,10 @@ class FeatureGates:
         """Those that are not as they are by default."""
         return {name: on for name, on in self._on.items() if on != GATES[name].default}
 
+    def enabled(self) -> frozenset[str]:
+        """The names of those that are on."""
+        return frozenset(name for name, on in self._on.items() if on)
+
     def on(self, gate: str) -> bool:
         """Whether the gate is on. An unknown gate is a programming error, so it raises."""
         return self._on[gate]

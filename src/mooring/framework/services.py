@@ -63,9 +63,11 @@ class Published(Generic[T]):
         self._at: float | None = None
         self.version = 0
         self.latest: T | None = None
+        self.about = ""
 
-    def publish(self, value: T) -> None:
-        self.latest = value
+    def publish(self, value: T, *, about: str = "") -> None:
+        """`about`: what it is, from when and from where; `mooring explain` shows it beside decisions that read it."""
+        self.latest, self.about = value, about
         self.version += 1
         self._at = self._clock.monotonic()
 
@@ -258,7 +260,8 @@ class HttpResponse:
 class Http(Protocol):
     """HTTP GET for background tasks. Raises `Fault` with host and cause when there is no response in time.
 
-    Redirects are not followed. Any status is a response; `HttpResponse.json()` accepts a success only.
+    Redirects are not followed, and a body has at most 32 MiB. Any status is a response; `HttpResponse.json()` accepts a
+    success only.
     """
 
     async def get(

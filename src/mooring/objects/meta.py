@@ -38,6 +38,14 @@ class Kind(msgspec.Struct, frozen=True):
         return f"{path}/{subresource}" if subresource else path
 
 
+class KindColumn(msgspec.Struct, frozen=True):
+    """A column of `kubectl get`, of a custom kind."""
+
+    name: str
+    type: str
+    path: str
+
+
 class OwnerReference(Wire):
     api_version: str = ""
     kind: str = ""
@@ -67,6 +75,8 @@ class _KindMeta(msgspec.StructMeta):
 
     KIND: Kind
     APPROVED: str
+    SHORT_NAMES: tuple[str, ...]
+    COLUMNS: tuple[KindColumn, ...]
 
     def __new__(
         mcls,
@@ -80,6 +90,8 @@ class _KindMeta(msgspec.StructMeta):
         scope: Literal["Namespaced", "Cluster"] = "Namespaced",
         kind: str | None = None,
         approved: str = "",
+        short_names: tuple[str, ...] = (),
+        columns: tuple[KindColumn, ...] = (),
         **options: Any,
     ) -> Any:
         created = super().__new__(mcls, name, bases, namespace, **({"kw_only": True} | options))
@@ -87,6 +99,10 @@ class _KindMeta(msgspec.StructMeta):
             created.KIND = Kind(group, version, kind or name, plural or name.lower() + "s", scope == "Namespaced")
         if approved:
             created.APPROVED = approved
+        if short_names:
+            created.SHORT_NAMES = short_names
+        if columns:
+            created.COLUMNS = columns
         return created
 
 
@@ -110,6 +126,8 @@ class KubeObject(msgspec.Struct, metaclass=_KindMeta, rename="camel", omit_defau
             scope: Literal["Namespaced", "Cluster"] = "Namespaced",
             kind: str | None = None,
             approved: str = "",
+            short_names: tuple[str, ...] = (),
+            columns: tuple[KindColumn, ...] = (),
             **options: Any,
         ) -> None: ...
 
@@ -157,3 +175,7 @@ class CustomResource(KubeObject):
     """
 
     APPROVED: ClassVar[str] = ""
+    SHORT_NAMES: ClassVar[tuple[str, ...]] = ()
+    """Other names for kubectl: `kubectl get pg`."""
+    COLUMNS: ClassVar[tuple[KindColumn, ...]] = ()
+    """What `kubectl get` shows besides the name; none: the age."""

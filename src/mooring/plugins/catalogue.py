@@ -7,6 +7,8 @@ files come on top, by the registry's `add_entry_points` and `add_path`.
 from __future__ import annotations
 
 from mooring.framework.registry import Registry
+from mooring.plugins.community.capacity_scheduling import CapacityScheduling
+from mooring.plugins.community.coscheduling import Coscheduling
 from mooring.plugins.community.network_aware import NetworkOverhead, TopologicalSort
 from mooring.plugins.community.node_metadata import NodeMetadata
 from mooring.plugins.community.node_resource_topology import NodeResourceTopologyMatch
@@ -77,6 +79,8 @@ def catalogue() -> Registry:
     registry.add(NodeCRDResourceFit, "example")
     registry.add(NetworkTraffic, "example")
     registry.add(NodeResourcesAllocatable, "community")
+    registry.add(Coscheduling, "community")
+    registry.add(CapacityScheduling, "community")
     registry.add(QOSSort, "community")
     registry.add(PodState, "community")
     registry.add(NodeMetadata, "community")

@@ -8,7 +8,7 @@ kube-controller-manager runs, the controllers here stay off (`controllers=False`
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any
 
 from mooring.base.clock import Clock
@@ -23,8 +23,10 @@ from mooring.simulated.controllers.daemon_set_controller import DaemonSetControl
 from mooring.simulated.controllers.deployment_controller import DeploymentController
 from mooring.simulated.controllers.disruption_controller import DisruptionController
 from mooring.simulated.controllers.ephemeral_volume_controller import EphemeralVolumeController
-from mooring.simulated.controllers.job_controller import JobController
+from mooring.simulated.controllers.job_controller import JOBS, JobController
+from mooring.simulated.controllers.job_scheduling import JobScheduling
 from mooring.simulated.controllers.persistent_volume_controller import PersistentVolumeController
+from mooring.simulated.controllers.pod_group_protection_controller import PodGroupProtectionController
 from mooring.simulated.controllers.replica_set_controller import ReplicaSetController
 from mooring.simulated.controllers.resource_claim_controller import ResourceClaimController
 from mooring.simulated.controllers.stateful_set_controller import StatefulSetController
@@ -42,7 +44,16 @@ from mooring.simulated.event_recorder import CoreEventRecorder
 from mooring.simulated.informer import Informer
 from mooring.simulated.kubelet.kubelets import Kubelets
 from mooring.simulated.kubelet.node_leases import LEASE_NAMESPACE, NodeLeases
-from mooring.simulated.records import BudgetRecord, ClaimRecord, ClaimTemplate, Document, NodeRecord, PodRecord
+from mooring.simulated.records import (
+    BudgetRecord,
+    ClaimRecord,
+    ClaimTemplate,
+    Document,
+    NodeRecord,
+    PodGroupRecord,
+    PodRecord,
+    WorkloadRecord,
+)
 from mooring.simulated.rest_mapper import NoKindMatch, RestMapper
 
 DEFINITION_SECONDS = 30.0
@@ -62,6 +73,7 @@ class SimulatedCluster:
         all_nodes_are_simulated: bool = True,
         controllers: bool = True,
         heartbeat_seconds: float | None = None,
+        features: Collection[str] = (),
     ) -> None:
         self._client = client
         self._clock = clock
@@ -85,6 +97,7 @@ class SimulatedCluster:
             "heartbeats": node_leases.run,
             **self.kubelets.tasks(),
         }
+        self._features = frozenset(features)
         self._controllers = controllers
         if controllers:
             self._add_controllers()
@@ -108,7 +121,8 @@ class SimulatedCluster:
         self._runs |= DeploymentController(client, deployments, replica_sets, pods, events, clock=clock).tasks()
         self._runs |= StatefulSetController(client, stateful_sets, revisions, pods, claims, events, clock=clock).tasks()
         self._runs |= DaemonSetController(client, daemon_sets, revisions, self.nodes, pods, events, clock=clock).tasks()
-        self._runs |= JobController(client, jobs, pods, events, clock=clock).tasks()
+        scheduling = self._add_pod_groups()
+        self._runs |= JobController(client, jobs, pods, events, clock=clock, scheduling=scheduling).tasks()
         self._runs |= CronJobController(client, cron_jobs, jobs, events, clock=clock).tasks()
         self.evictions = TaintEvictionController(client, self.nodes, pods, events, clock=clock)
         self._runs |= self.evictions.tasks()
@@ -117,6 +131,20 @@ class SimulatedCluster:
             client, budgets, pods, deployments, replica_sets, stateful_sets, self._rest_mapper, events, clock=clock
         ).tasks()
         self._runs |= PersistentVolumeController(client, claims, volumes, storage_classes, events, clock=clock).tasks()
+
+    def _add_pod_groups(self) -> JobScheduling | None:
+        """Run the controllers of pod groups, as far as their feature gates are on."""
+        if "GenericWorkload" not in self._features:
+            return None
+        self.pod_groups = Informer(self._client, PodGroupRecord)
+        self._informers.append(self.pod_groups)
+        protection = PodGroupProtectionController(self._client, self.pod_groups, self.pods, clock=self._clock)
+        self._runs |= protection.tasks()
+        if "WorkloadWithJob" not in self._features:
+            return None
+        workloads = Informer(self._client, WorkloadRecord)
+        self._informers.append(workloads)
+        return JobScheduling(self._client, workloads, self.pod_groups, self.events, JOBS)
 
     async def _add_device_claims(self) -> None:
         """Run the resource claim controller, if the server serves ResourceClaims."""

@@ -12,6 +12,7 @@ import msgspec
 
 from mooring.objects.core import Taint, Toleration
 from mooring.objects.meta import Kind, KubeObject, ObjectMeta
+from mooring.objects.pod_groups import GROUP, VERSION, PodGroupSpec, PodGroupStatus, PodGroupWorkloadSpec
 from mooring.objects.selectors import LabelSelector
 from mooring.objects.wire import Wire
 
@@ -76,6 +77,7 @@ class PodRecordSpec(Wire):
     affinity: Document = {}
     volumes: list[Document] = []
     resource_claims: list[PodClaimRecord] = []
+    scheduling_group: Document = {}
 
 
 class ConditionRecord(Wire):
@@ -232,3 +234,20 @@ def owned_by(owner: KubeObject) -> list[Document]:
             "blockOwnerDeletion": True,
         }
     ]
+
+
+class PodGroupRecord(Record, group=GROUP, version=VERSION, plural="podgroups", kind="PodGroup"):
+    """A group of pods, for the controllers of its pods and its claims."""
+
+    KIND: ClassVar[Kind]
+
+    spec: PodGroupSpec = msgspec.field(default_factory=PodGroupSpec)
+    status: PodGroupStatus = msgspec.field(default_factory=PodGroupStatus)
+
+
+class WorkloadRecord(Record, group=GROUP, version=VERSION, plural="workloads", kind="Workload"):
+    """Templates of groups, for the controller that creates the groups."""
+
+    KIND: ClassVar[Kind]
+
+    spec: PodGroupWorkloadSpec = msgspec.field(default_factory=PodGroupWorkloadSpec)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import math
 import random
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
@@ -81,6 +83,7 @@ def simulate(
     ties: Ties = None,
     influence: bool = True,
     attempt_timeout: float = ATTEMPT_TIMEOUT_SECONDS,
+    time_limit: float = math.inf,
     baseline: Baseline | None = None,
     progress: Progress | None = None,
     on_decided: OnDecided | None = None,
@@ -94,6 +97,7 @@ def simulate(
     `registry` has the plugins of a configuration that is loaded already. `influence`: whether it is counted how often
     each plugin made a difference. `attempt_timeout` is how many seconds of real time plugins may compute about one pod;
     0: any time. With a `baseline`, the result explains which pods go elsewhere than there.
+    After `time_limit` seconds of real time it ends as by Ctrl-C, with what was computed so far.
     `on_decided` is called after every decision, before it is carried out; `on_bound` once a pod is on its node,
     `on_ended` once it is gone from there. A `recorder` gets what `mooring replay` reads.
     Ctrl-C ends the simulation earlier, with what was computed so far.
@@ -112,7 +116,7 @@ def simulate(
         loop = VirtualTimeLoop()
         counts = InfluenceCounts() if influence else None
         callbacks = _Callbacks(progress, on_decided, on_bound, on_ended)
-        simulation = _Simulation(loop, cluster, workload, callbacks, counts, baseline, attempt_timeout)
+        simulation = _Simulation(loop, cluster, workload, callbacks, counts, baseline, attempt_timeout, time_limit)
         with _quiet(), asyncio.Runner(loop_factory=lambda: loop) as runner:
             return runner.run(simulation.run(loaded, registry, gates, _seeds(ties), recorder))
 
@@ -193,7 +197,10 @@ class _Simulation:
         influence: InfluenceCounts | None,
         baseline: Baseline | None,
         attempt_timeout: float,
+        time_limit: float,
     ) -> None:
+        self._deadline = time.monotonic() + time_limit
+        self._task: asyncio.Task[SimulationResult] | None = None
         self._loop = loop
         self._clock = SimulatedClock(loop, START)
         self._client = SimulatedClient(self._clock)
@@ -234,6 +241,7 @@ class _Simulation:
         seeds: Iterator[int],
         recorder: Recorder | None,
     ) -> SimulationResult:
+        self._task = asyncio.current_task()
         names = [profile.scheduler_name for profile in configuration.profiles]
         reporter = _Reporter(self._client, names, self._failed)
         self._core = core = build_core(
@@ -366,6 +374,8 @@ class _Simulation:
         if (outcome := self._outcomes.get(pod.uid)) is not None:
             outcome.attempts += 1
             self._tried += outcome.attempts == 1
+        if time.monotonic() > self._deadline and self._task is not None:
+            self._task.cancel()
         if self._call.progress is not None:
             self._call.progress(self._tried, self._loop.time())
         if self._influence is not None:

@@ -179,6 +179,8 @@ POD_AFFINITY: Table = {
     "requiredDuringSchedulingIgnoredDuringExecution": [AFFINITY_TERM],
     "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": PLAIN, "podAffinityTerm": AFFINITY_TERM}],
 }
+GROUP, GROUP_WORKLOAD, GROUP_TEMPLATE = name("group"), name("workload"), name("grouptemplate")
+
 POD_SPEC: Table = {
     "containers": [CONTAINER],
     "initContainers": [CONTAINER],
@@ -224,6 +226,7 @@ POD_SPEC: Table = {
         {"name": CLAIM, "resourceClaimName": CLAIM, "resourceClaimTemplateName": CLAIM},
     ],
     "terminationGracePeriodSeconds": PLAIN,
+    "schedulingGroup": {"podGroupName": GROUP},
 }
 CONTAINER_STATUS: Table = {
     "name": CONTAINER_NAME,
@@ -284,6 +287,32 @@ RUNTIME_CLASS_FIELDS: Table = {
     "handler": name("runtime"),
     "overhead": PLAIN,
     "scheduling": {"nodeSelector": LABELS, "tolerations": [TAINT]},
+}
+_OF_A_GROUP: Table = {
+    "schedulingPolicy": {"basic": PLAIN, "gang": {"minCount": PLAIN}},
+    "schedulingConstraints": {"topology": [{"key": KEY}]},
+    "resourceClaims": [{"name": CLAIM, "resourceClaimName": CLAIM, "resourceClaimTemplateName": CLAIM}],
+    "disruptionMode": PLAIN,
+    "priorityClassName": name("priority"),
+    "priority": PLAIN,
+}
+POD_GROUP_FIELDS: Table = {
+    "metadata": metadata(GROUP),
+    "spec": {
+        "podGroupTemplateRef": {"workload": {"workloadName": GROUP_WORKLOAD, "podGroupTemplateName": GROUP_TEMPLATE}},
+        **_OF_A_GROUP,
+    },
+    "status": {
+        "conditions": [CONDITION],
+        "resourceClaimStatuses": [{"name": CLAIM, "resourceClaimName": CLAIM}],
+    },
+}
+GROUP_WORKLOAD_FIELDS: Table = {
+    "metadata": metadata(GROUP_WORKLOAD),
+    "spec": {
+        "controllerRef": {"apiGroup": PLAIN, "kind": PLAIN, "name": name("job")},
+        "podGroupTemplates": [{"name": GROUP_TEMPLATE, **_OF_A_GROUP}],
+    },
 }
 BUDGET_FIELDS: Table = {
     "metadata": metadata(name("budget")),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from mooring.objects.core import Namespace, Node, Pod
 from mooring.objects.meta import Kind
+from mooring.objects.pod_groups import PodGroup, Workload
 from mooring.objects.policy import PodDisruptionBudget
 from mooring.objects.resource import DeviceClass, ResourceClaim, ResourceSlice
 from mooring.objects.storage import (
@@ -34,6 +35,8 @@ class SavedKind:
     kind: Kind
     fields: fields.Table
     is_required: bool = False
+    is_gated: bool = False
+    """Served while a feature gate is on, so that most clusters lack it and its absence is not worth a word."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -58,6 +61,8 @@ SAVED = (
     SavedKind(ReplicationController.KIND, fields.REPLICATION_CONTROLLER_FIELDS),
     SavedKind(Service.KIND, fields.SERVICE_FIELDS),
     SavedKind(PodDisruptionBudget.KIND, fields.BUDGET_FIELDS),
+    SavedKind(PodGroup.KIND, fields.POD_GROUP_FIELDS, is_gated=True),
+    SavedKind(Workload.KIND, fields.GROUP_WORKLOAD_FIELDS, is_gated=True),
     SavedKind(ResourceClaim.KIND, fields.DEVICE_CLAIM_FIELDS),
     SavedKind(CLAIM_TEMPLATES, fields.DEVICE_CLAIM_TEMPLATE_FIELDS),
     SavedKind(PersistentVolumeClaim.KIND, fields.CLAIM_FIELDS),

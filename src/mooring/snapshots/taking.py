@@ -59,7 +59,8 @@ async def take_snapshot(
             if saved.is_required:
                 raise Fault(f"a snapshot needs {saved.kind.name}, which cannot be listed: {error}") from error
             spool.again()
-            left_out.append(LeftOut(saved.kind.name, REASONS[error.code]))
+            if not (saved.is_gated and error.code == NOT_FOUND):
+                left_out.append(LeftOut(saved.kind.name, REASONS[error.code]))
     spool.finish()
     return Header(
         taken_at=datetime.fromtimestamp(client.clock.now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),

@@ -33,6 +33,7 @@ from mooring.framework import (
     Http,
     HttpResponse,
     Metrics,
+    NodeUse,
     Objects,
     Plugin,
     Pod,
@@ -43,6 +44,7 @@ from mooring.framework import (
     Published,
     Queue,
     Refusal,
+    ResourceMetrics,
     VolumeWriter,
     WaitingPod,
     WaitingPods,
@@ -383,15 +385,15 @@ class SharedPublished(Published[T]):
         self._plugins: list[_OfPlugin[T]] = []
         self._by_test: list[T] = []
 
-    def publish(self, value: T) -> None:
-        super().publish(value)
+    def publish(self, value: T, *, about: str = "") -> None:
+        super().publish(value, about=about)
         self._by_test.append(value)
         for each in self._plugins:
             each.receive(value)
 
-    def note(self, value: T) -> None:
+    def note(self, value: T, about: str) -> None:
         """One of the plugins has published this."""
-        super().publish(value)
+        super().publish(value, about=about)
 
     def for_plugin(self) -> Published[T]:
         """For one plugin more. It has what the test has published so far."""
@@ -407,9 +409,9 @@ class _OfPlugin(Published[T]):
         super().__init__(clock)
         self._shared = shared
 
-    def publish(self, value: T) -> None:
-        super().publish(value)
-        self._shared.note(value)
+    def publish(self, value: T, *, about: str = "") -> None:
+        super().publish(value, about=about)
+        self._shared.note(value, about)
 
     def receive(self, value: T) -> None:
         super().publish(value)
@@ -462,6 +464,20 @@ class MemoryEvents:
         self.recorded.append((pod.key, reason, note))
 
 
+class MemoryResourceMetrics:
+    """What nodes use, as set by the test."""
+
+    def __init__(self) -> None:
+        self.used: list[NodeUse] = []
+        self.failure: Exception | None = None
+        """What `nodes` raises instead."""
+
+    async def nodes(self, *, timeout_seconds: float = 10.0) -> list[NodeUse]:
+        if self.failure is not None:
+            raise self.failure
+        return self.used
+
+
 class Services:
     """Everything a constructor may take."""
 
@@ -499,6 +515,7 @@ class Services:
         self.claim_writer = MemoryClaimWriter(self.objects)
         self.claims_in_flight = ClaimsInFlight()
         self.events = MemoryEvents()
+        self.resource_metrics = MemoryResourceMetrics()
         self._objects = {kind: MemoryObjects(items) for kind, items in (objects or {}).items()}
         self._published: dict[Any, SharedPublished[Any]] = {}
         for kind, value in (published or {}).items():
@@ -539,6 +556,7 @@ class Services:
             ClaimsInFlight: self.claims_in_flight,
             PodEvents: self.events,
             PodWriter: self.pod_writer,
+            ResourceMetrics: self.resource_metrics,
         }[wanted]
 
 

@@ -15,6 +15,7 @@ from mooring.base.errors import Fault, OperatorMistake
 from mooring.framework import Pod, Point
 from mooring.scheduler.introspection.explain_client import query
 from mooring.web.access import Rights
+from mooring.web.actions import Actions
 from mooring.web.errors import RequestError, not_found
 from mooring.web.mirror import Mirror
 from mooring.web.node_columns import node_columns, resources_of
@@ -23,7 +24,10 @@ from mooring.web.pending_causes import PendingCauses
 from mooring.web.pod_page import SHOWN_NODES, pod_page
 from mooring.web.pod_search import search_pods
 from mooring.web.queue_page import queue_page
+from mooring.web.redaction import redacted
 from mooring.web.responses import bytes_response, encoded, json_response
+from mooring.web.stream import Streams
+from mooring.web.what_if_calls import WhatIfCalls
 from mooring.why import why_not
 from mooring.why.pod_document import Recorded, recorded
 
@@ -38,11 +42,19 @@ Handler = Callable[[web.BaseRequest, Rights], Awaitable[web.StreamResponse]]
 class Api:
     """What is served below `/api/v1`."""
 
-    def __init__(self, mirror: Mirror) -> None:
+    def __init__(self, mirror: Mirror, *, allow_actions: bool = False) -> None:
         self.mirror = mirror
+        self.actions = Actions(mirror.connection, are_allowed=allow_actions)
         self.causes = PendingCauses(mirror)
+        self.streams = Streams(mirror, self.counts, self.resources)
+        self.what_ifs = WhatIfCalls(mirror)
         self._columns: tuple[int, float, bytes] | None = None
         self._resources: tuple[int, list[str]] | None = None
+
+    def close(self) -> None:
+        """End streams, and what is computed for clients."""
+        self.streams.close()
+        self.what_ifs.close()
 
     def handler(self, method: str, path: str) -> Handler:
         """Of a path. Raises `RequestError` where there is none."""
@@ -52,14 +64,23 @@ class Api:
                 found: dict[str, Handler] = {"GET": self._cluster}
             case ["nodes"]:
                 found = {"GET": self._nodes}
+            case ["nodes", name, "cordon" | "uncordon" as verb]:
+                found = {"POST": lambda request, rights: self._cordon(request, rights, name, verb)}
             case ["nodes", name]:
                 found = {"GET": lambda request, rights: self._node(request, rights, name)}
             case ["queue"]:
                 found = {"GET": self._queue}
+            case ["what-if"]:
+                found = {"POST": self.what_ifs.serve}
+            case ["stream"]:
+                found = {"GET": self.streams.serve}
             case ["pods"]:
-                found = {"GET": self._pods}
+                found = {"GET": self._pods, "POST": self.actions.create_pods}
             case ["pods", namespace, name]:
-                found = {"GET": lambda request, rights: self._pod(request, rights, namespace, name)}
+                found = {
+                    "GET": lambda request, rights: self._pod(request, rights, namespace, name),
+                    "DELETE": lambda request, rights: self._delete(request, rights, namespace, name),
+                }
             case ["pods", namespace, name, "why-not", node]:
                 found = {"GET": lambda request, rights: self._why_not(request, rights, namespace, name, node)}
             case _:
@@ -86,7 +107,7 @@ class Api:
             "resources": self.resources(),
             "recorded": mirror.connection is not None,
             "recording": None,
-            "actions": False,
+            "actions": self.actions.are_allowed,
             "user": rights.user,
             "notes": mirror.notes,
         }
@@ -169,7 +190,8 @@ class Api:
         scheduler = await self._recorded(pod)
         # The watch may have replaced it meanwhile.
         pod = self.pod(rights, namespace, name)
-        return await json_response(request, pod_page(self.mirror, pod, scheduler, most_nodes=most))
+        found = pod_page(self.mirror, pod, scheduler, most_nodes=most)
+        return await json_response(request, redacted(found, self._hidden(rights)))
 
     async def _why_not(
         self, request: web.BaseRequest, rights: Rights, namespace: str, name: str, node: str
@@ -178,7 +200,25 @@ class Api:
         pod = self.pod(rights, namespace, name)
         if self.mirror.recomputation.view(node) is None:
             raise not_found("node", node, self.mirror.recomputation.state.nodes.names)
-        return await json_response(request, why_not(self.mirror.recomputation, pod, node))
+        found = why_not(self.mirror.recomputation, pod, node)
+        return await json_response(request, redacted(found, self._hidden(rights)))
+
+    # Actions
+
+    async def _cordon(self, request: web.BaseRequest, rights: Rights, name: str, verb: str) -> web.StreamResponse:
+        rights.check_nodes()
+        return await self.actions.cordon(request, rights, name, unschedulable=verb == "cordon")
+
+    async def _delete(self, request: web.BaseRequest, rights: Rights, namespace: str, name: str) -> web.StreamResponse:
+        return await self.actions.delete_pod(request, rights, self.pod(rights, namespace, name))
+
+    # What several of them need
+
+    def _hidden(self, rights: Rights) -> list[str]:
+        """Namespaces whose pods the user may not see."""
+        return (
+            [] if rights.all_namespaces else [each for each in self.mirror.pods.namespaces if not rights.may_see(each)]
+        )
 
     def pod(self, rights: Rights, namespace: str, name: str) -> Pod:
         """The pod, or the nearest names among those that the user may see."""

@@ -13,7 +13,7 @@ from typing import Literal
 
 from mooring.base.clock import Clock, SystemClock
 from mooring.base.errors import Fault
-from mooring.client import Connection
+from mooring.client import ApiClient, Connection
 from mooring.config import Configuration
 from mooring.framework import FeatureGates, Pod
 from mooring.framework.registry import Registry
@@ -41,6 +41,7 @@ class Mirror:
         registry: Registry,
         clock: Clock,
         connection: Connection | None = None,
+        client: ApiClient | None = None,
     ) -> None:
         self.name = name
         self.source = source
@@ -50,6 +51,7 @@ class Mirror:
         self.clock = clock
         self.connection = connection
         """None: there is no API server."""
+        self.client = client
 
     @property
     def revision(self) -> int:
@@ -85,13 +87,15 @@ class LiveRecomputation(Recomputation):
         super().__init__(Cluster([]), configuration, registry, gates)
         self._core = core
         self._store = pods
-        self.problems: list[str] = []
 
     @property
     def cluster(self) -> Cluster:
         """As it is now."""
         return Cluster(
-            [view.object for view in self.state.nodes], list(self._store), notes=[*self.problems, *self._missing()]
+            [view.object for view in self.state.nodes],
+            list(self._store),
+            [each for store in self._core.informers.stores.values() for each in store.all()],
+            notes=self._missing(),
         )
 
     @property
@@ -123,7 +127,7 @@ async def live_mirror(
         pods = PodStore(clock.now)
         scheduler = complete(core, cluster_executor(core), after=[pods], is_explained=False, may_schedule=_never)
         recomputation = LiveRecomputation(core, pods, configuration, registry, gates)
-        mirror = Mirror(connection.address, "live", recomputation, pods, registry, clock, connection)
+        mirror = Mirror(connection.address, "live", recomputation, pods, registry, clock, connection, client)
         running = asyncio.create_task(scheduler.run(), name="mirror")
         ready = asyncio.create_task(scheduler.ready.wait())
         try:

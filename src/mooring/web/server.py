@@ -25,9 +25,9 @@ from mooring.web.api import ROOT, Api, refused
 from mooring.web.errors import RequestError, too_many
 from mooring.web.responses import SECURITY_HEADERS, file_response, json_response
 from mooring.web.static_files import StaticFile, static_files
+from mooring.web.what_if_calls import MOST_BODY
 
 GRACE_SECONDS = 1.0
-MOST_BODY = 1024 * 1024
 LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 _log = Log("web")
@@ -43,6 +43,8 @@ class WebOptions:
     port: int = 0
     context: ssl.SSLContext | None = None
     """None: plain HTTP, on the loopback interface only."""
+    hosts: tuple[str, ...] | None = LOCAL_NAMES
+    """Names that the page is served under; None: any, as the token is one of the cluster."""
     limits: GateLimits = field(
         default_factory=lambda: GateLimits(request_bytes=MOST_BODY + 128 * 1024, connections_of_a_client=128)
     )
@@ -85,6 +87,7 @@ class WebServer:
             yield
         finally:
             gate.stop_accepting()
+            self._api.close()
             server.pre_shutdown()
             await server.shutdown(GRACE_SECONDS)
             gate.close()
@@ -126,7 +129,8 @@ class WebServer:
     def _check_origin(self, request: web.BaseRequest) -> None:
         """A page of another site must reach nothing: neither by a name that it points here, nor by a request."""
         host = request.headers.get("Host", "")
-        if self._options.context is None and host not in {f"{name}:{self.port}" for name in LOCAL_NAMES}:
+        hosts = self._options.hosts
+        if hosts is not None and host not in {f"{name}:{self.port}" for name in hosts}:
             raise RequestError(421, "this page is served under the name that `mooring web` has printed, and no other.")
         origin = request.headers.get("Origin")
         scheme = "http" if self._options.context is None else "https"

@@ -147,9 +147,9 @@ class Recomputation:
 
     # Decisions
 
-    def decide(self, pod: Pod) -> Decision:
+    def decide(self, pod: Pod, profile: Profile | None = None) -> Decision:
         """One attempt, as the scheduler would make it now; everything is kept. The pod must not be on a node."""
-        return decide(self.profile_of(pod), pod, self.state).keep()
+        return decide(profile or self.profile_of(pod), pod, self.state).keep()
 
     def results(self, pod: Pod, node: str | None = None) -> tuple[EngineCycle, dict[str, PluginFilterResult]]:
         """Every filter's results for all nodes, or for one; and the cycle, which has the states of PreFilter."""

@@ -26,6 +26,8 @@ def test_they_are_those_of_scheduler_plugins():
     assert {f"{kind.KIND.name}/{kind.KIND.version}" for kind in KINDS} == {
         "appgroups.appgroup.diktyo.x-k8s.io/v1alpha1",
         "networktopologies.networktopology.diktyo.x-k8s.io/v1alpha1",
+        "podgroups.scheduling.x-k8s.io/v1alpha1",
+        "elasticquotas.scheduling.x-k8s.io/v1alpha1",
         "noderesourcetopologies.topology.node.k8s.io/v1alpha2",
         "seccompprofiles.security-profiles-operator.x-k8s.io/v1beta1",
     }

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from mooring.base.clock import timestamp
-from mooring.framework import HttpResponse
+from mooring.base.errors import Fault
+from mooring.framework import HttpResponse, NodeUse
 from mooring.objects import ObjectMeta
 from mooring.plugins.community.trimaran import LoadVariationRiskBalancing
-from mooring.plugins.community.trimaran.load_collector import STALE_SECONDS
+from mooring.plugins.community.trimaran.load_checks import MOST_PER_NODE
 from mooring.plugins.community.trimaran.load_sources import MeasuredNode, MeasuredNodeStatus
-from mooring.plugins.community.trimaran.loads import LoadMeasurement, Loads
+from mooring.plugins.community.trimaran.loads import STALE_SECONDS, LoadMeasurement, Loads
 from mooring.testing import Services, a_plugin
 
 WATCHER = "http://load-watcher.example/watcher"
@@ -54,7 +55,7 @@ BAD = {
 @pytest.mark.parametrize("response", BAD.values(), ids=BAD.keys())
 async def test_a_bad_response_is_reported_once_and_every_node_counts_alike(response):
     services = Services()
-    assert await from_watcher(services, response) is None
+    assert (await from_watcher(services, response)).nodes == {}
     await services.background.step()
     assert services.metrics.value("load_source_up", **PLUGIN) == 0
     assert services.metrics.value("load_refreshes_total", result="failure", **PLUGIN) == 2
@@ -113,7 +114,7 @@ async def test_prometheus_without_the_recording_rules_is_reported():
     services = Services()
     services.http.responses["http://prometheus.example/api/v1/query"] = {"status": "success", "data": {"result": []}}
     provider = {"type": "Prometheus", "address": "http://prometheus.example"}
-    assert await started(services, metric_provider=provider) is None
+    assert (await started(services, metric_provider=provider)).nodes == {}
     assert "recording rules" in str(services.log.lines)
 
 
@@ -136,5 +137,94 @@ async def test_the_metrics_api_is_read_as_a_share_of_capacity():
 async def test_a_token_file_that_is_missing_is_named(tmp_path):
     services = Services()
     provider = {"type": "Prometheus", "tokenFile": str(tmp_path / "none")}
-    assert await started(services, metric_provider=provider) is None
+    assert (await started(services, metric_provider=provider)).nodes == {}
     assert "token file" in str(services.log.lines)
+
+
+def a_node(name: str = "one") -> MeasuredNode:
+    status = MeasuredNodeStatus(capacity={"cpu": "4", "memory": "8Gi"})
+    return MeasuredNode(metadata=ObjectMeta(name=name), status=status)
+
+
+def in_use(services: Services, node: str = "one", *, cpu_milli: int = 1000, age: float = 0.0) -> NodeUse:
+    return NodeUse(node, cpu_milli, 2 * 2**30, services.clock.now() - age)
+
+
+async def test_without_an_address_the_metrics_api_of_the_cluster_is_read():
+    services = Services(objects={MeasuredNode: [a_node()]})
+    services.resource_metrics.used = [in_use(services)]
+    loads = await started(services)
+    assert loads.nodes["one"][0] == LoadMeasurement("CPU", "Latest", 25.0)
+    assert services.http.requests == []
+    assert services.published(Loads).about.endswith("from the metrics API of the cluster")
+
+
+async def test_a_metrics_api_that_is_not_served_is_reported_once():
+    services = Services(objects={MeasuredNode: [a_node()]})
+    services.resource_metrics.failure = Fault("the cluster has no metrics API; install metrics-server")
+    await started(services)
+    await services.background.step()
+    assert services.published(Loads).about.startswith("no loads: the cluster has no metrics API")
+    assert services.metrics.value("load_source_up", **PLUGIN) == 0
+
+
+async def test_nodes_that_were_measured_long_ago_do_not_count_and_others_do():
+    services = Services(objects={MeasuredNode: [a_node("one"), a_node("two")]})
+    services.resource_metrics.used = [in_use(services), in_use(services, "two", age=STALE_SECONDS + 1)]
+    loads = await started(services)
+    assert set(loads.nodes) == {"one"}
+    assert loads.problems == "1 stale, such as two"
+
+
+LIES = {
+    "not a number": '"NaN"',
+    "infinite": '"+Inf"',
+    "negative": '"-0.5"',
+    "larger than any load": '"1e308"',
+    "text": '"much"',
+}
+
+
+@pytest.mark.parametrize("value", LIES.values(), ids=LIES.keys())
+async def test_an_impossible_measurement_does_not_count_and_others_do(value):
+    services = Services(objects={MeasuredNode: [a_node("one"), a_node("two")]})
+    url = "http://prometheus.example/api/v1/query"
+    right = '{"metric":{"instance":"one"},"value":[0,"0.25"]}'
+    lie = right.replace("one", "two").replace('"0.25"', value)
+    body = f'{{"status":"success","data":{{"result":[{right},{lie}]}}}}'.encode()
+    services.http.responses[url] = HttpResponse(200, body)
+    provider = {"type": "Prometheus", "address": "http://prometheus.example"}
+    loads = await started(services, metric_provider=provider)
+    assert set(loads.nodes) == {"one"}
+    assert loads.problems.startswith("4 impossible, such as two: CPU AVG")
+    assert services.metrics.value("load_source_has_rejected_measurements", **PLUGIN) == 1
+    assert "Some measurements of node loads do not count" in services.log.messages
+
+
+async def test_nodes_that_do_not_exist_are_named():
+    services = Services(objects={MeasuredNode: [a_node()]})
+    loads = await from_watcher(services, report(services.clock.now(), one=30.0, other=40.0))
+    assert set(loads.nodes) == {"one"}
+    assert loads.problems == "1 of nodes that do not exist, such as other"
+    await from_watcher(services, report(services.clock.now(), one=30.0))
+    assert "All measurements of node loads count again" in services.log.messages
+
+
+async def test_a_source_that_knows_none_of_the_nodes_has_failed():
+    services = Services(objects={MeasuredNode: [a_node()]})
+    assert (await from_watcher(services, report(services.clock.now(), ip_10_0_0_1=30.0))).nodes == {}
+    assert "no measurement that counts: 1 of nodes that do not exist, such as ip_10_0_0_1" in str(services.log.lines)
+
+
+async def test_a_source_from_the_future_has_failed():
+    services = Services(objects={MeasuredNode: [a_node()]})
+    assert (await from_watcher(services, report(services.clock.now() + 3600, one=30.0))).nodes == {}
+    assert "check its clock" in str(services.log.lines)
+
+
+async def test_a_node_with_a_thousand_measurements_has_few():
+    services = Services(objects={MeasuredNode: [a_node()]})
+    measured = [{"type": "CPU", "operator": "AVG", "value": 1.0}] * 1000
+    content = {"window": {"end": int(services.clock.now())}, "data": {"NodeMetricsMap": {"one": {"metrics": measured}}}}
+    loads = await from_watcher(services, content)
+    assert len(loads.nodes["one"]) == MOST_PER_NODE

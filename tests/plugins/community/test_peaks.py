@@ -69,7 +69,7 @@ profiles:
     loaded = load_configuration(text, source="peaks.yaml", registry=catalogue())
     args = loaded.configuration.profiles[0].args["Peaks"]
     assert isinstance(args, PeaksArgs)
-    assert (args.address, args.models()["node-1"].k1) == ("http://load-watcher.example", 2.0)
+    assert (args.source.watcher_address, args.models()["node-1"].k1) == ("http://load-watcher.example", 2.0)
 
 
 def test_models_may_come_from_a_file(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 
 import pytest
@@ -29,6 +30,12 @@ async def respond(request: web.BaseRequest) -> web.StreamResponse:
             return web.Response(status=500, text="oh")
         case "/broken-json":
             return web.json_response({"error": "oh"}, status=503)
+        case "/endless":
+            response = web.StreamResponse()
+            await response.prepare(request)
+            with contextlib.suppress(ConnectionError):
+                while True:
+                    await response.write(b" " * 2**20)
         case "/text":
             return web.Response(text="oh")
     return web.json_response({"query": dict(request.query), "token": request.headers.get("Authorization")})
@@ -96,3 +103,8 @@ async def test_a_body_that_is_no_json_is_an_error_when_it_is_read(http, address)
     response = await http.get(f"{address}/text?token=secret")
     with pytest.raises(Fault, match=f"^{address}/text responded with something that is not JSON: "):
         response.json()
+
+
+async def test_a_body_without_an_end_is_cut_off(http: HttpFetcher, address: str):
+    with pytest.raises(Fault, match=r"^http://127\.0\.0\.1:\d+ sent more than 32 MiB$"):
+        await http.get(f"{address}/endless")

@@ -13,6 +13,7 @@ from mooring.apiserver.strategies.events import EventStrategy
 from mooring.apiserver.strategies.namespace import NamespaceStrategy
 from mooring.apiserver.strategies.node import NodeStrategy
 from mooring.apiserver.strategies.pod import PodStrategy
+from mooring.apiserver.strategies.pod_groups import PodGroupStrategy, PodGroupWorkloadStrategy
 from mooring.apiserver.strategies.priority_classes import PriorityClassStrategy
 from mooring.apiserver.strategies.services import ServiceStrategy
 from mooring.apiserver.strategies.stateful_sets import StatefulSetStrategy
@@ -51,6 +52,8 @@ def built_in_strategies() -> dict[str, Strategy]:
         "poddisruptionbudgets.policy": DisruptionBudgetStrategy(),
         "horizontalpodautoscalers.autoscaling": AutoscalerStrategy(),
         "priorityclasses.scheduling.k8s.io": PriorityClassStrategy(),
+        "podgroups.scheduling.k8s.io": PodGroupStrategy(),
+        "workloads.scheduling.k8s.io": PodGroupWorkloadStrategy(),
         "storageclasses.storage.k8s.io": volumes.StorageClassStrategy(),
         "csidrivers.storage.k8s.io": volumes.DriverStrategy(),
         "volumeattachments.storage.k8s.io": volumes.AttachmentStrategy(),

@@ -1,8 +1,8 @@
 """Strategies: the defaulting, admission and validation of one kind, called by the registry.
 
-In this order. Create: `default`, `admit`, `prepare_create`, `validate`. Update: `default`, `prepare_update`,
-`validate_update`. Status: `default`, `prepare_status`, `validate_status`. Restore: `default`, `prepare_restore`,
-`validate`.
+In this order. Create: `default`, `admit`, `prepare_create`, `validate`, `admit_valid`. Update: `default`,
+`prepare_update`, `validate_update`. Status: `default`, `prepare_status`, `validate_status`. Restore: `default`,
+`prepare_restore`, `validate`.
 Documents handed in are copies and may be changed; `old` never.
 """
 
@@ -31,6 +31,8 @@ class StrategyContext:
     clock: Clock
     # By storage key. Definitions of custom resources add to it while the server runs.
     strategies: dict[str, Strategy] = field(default_factory=dict)
+    features: frozenset[str] = frozenset()
+    """The feature gates that are on, as far as the server has to know."""
 
 
 def text_at(*path: str) -> FieldReader:
@@ -69,6 +71,9 @@ class Strategy:
 
     def admit(self, document: Document, context: StrategyContext) -> None:
         """Mutate or reject the object by what other objects are; at creation only."""
+
+    def admit_valid(self, document: Document, context: StrategyContext) -> None:
+        """Reject an object that is valid in itself by what other objects are; at creation only, after `validate`."""
 
     def prepare_create(self, document: Document, context: StrategyContext) -> None:
         if self.has_status and not (self.keeps_status_at_creation and document.get("status")):

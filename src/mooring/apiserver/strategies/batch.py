@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from mooring.apiserver.disabled_fields import GENERIC_WORKLOAD, POD_GROUPS
 from mooring.apiserver.documents import Document, ensured, items_of, metadata_of, part
-from mooring.apiserver.status import FieldError, invalid_value, required, unsupported
+from mooring.apiserver.status import FieldError, forbidden, invalid_value, quoted, required, unsupported
 from mooring.apiserver.strategies.base import Strategy, StrategyContext, set_default, set_text, spec_of, text_at
 from mooring.apiserver.strategies.pod_defaults import default_pod_spec
 from mooring.apiserver.strategies.workloads import check_template
@@ -58,6 +59,10 @@ class JobStrategy(Strategy):
         if not metadata.get("labels") and (labels := part(spec["template"], "metadata", "labels")):
             metadata["labels"] = dict(labels)
 
+    def prepare_update(self, document: Document, old: Document, context: StrategyContext) -> None:
+        _keeps_gang(document, old, context)
+        super().prepare_update(document, old, context)
+
     def validate(self, document: Document, context: StrategyContext) -> list[FieldError]:
         return check_template(document["spec"]["template"], "spec.template", _RUN_TO_END)
 
@@ -72,6 +77,31 @@ class JobStrategy(Strategy):
         if not is_waiting and now.get("template") != then.get("template"):
             errors.append(invalid_value("spec.template", now.get("template"), "field is immutable"))
         return errors
+
+
+def _keeps_gang(job: Document, old: Document, context: StrategyContext) -> None:
+    """JobValidation: a gang's size is immutable, so is the parallelism of a Job whose pods are one."""
+    if GENERIC_WORKLOAD not in context.features or job["spec"].get("parallelism") == old["spec"].get("parallelism"):
+        return
+    metadata = part(old, "metadata")
+    name = part(old, "spec", "template", "spec", "schedulingGroup").get("podGroupName")
+    groups: list[Document | None] = (
+        [context.store.get(POD_GROUPS, metadata["namespace"], name)]
+        if name
+        else [
+            group
+            for group in context.store.list(POD_GROUPS, metadata["namespace"])
+            if any(
+                owner.get("controller") and owner.get("uid") == metadata["uid"]
+                for owner in items_of(part(group, "metadata"), "ownerReferences")
+            )
+        ]
+    )
+    for group in groups:
+        if group is not None and part(group, "spec", "schedulingPolicy").get("gang") is not None:
+            shown = quoted(group["metadata"]["name"])
+            why = f"cannot change parallelism for a Job referencing gang-scheduled PodGroup {shown}"
+            raise forbidden("batch", "jobs", metadata["name"], why)
 
 
 class CronJobStrategy(Strategy):

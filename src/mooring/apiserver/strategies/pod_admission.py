@@ -51,15 +51,11 @@ def _rejected(pod: Document, why: str) -> StatusError:
 def _priority(pod: Document, spec: Document, context: StrategyContext) -> None:
     """The priority comes from the class; a pod may repeat it, never choose it."""
     name = spec.get("priorityClassName")
-    found: Document | None
-    if name:
-        found = context.store.get("priorityclasses.scheduling.k8s.io", "", name)
-        if found is None:
-            raise _rejected(pod, f"no PriorityClass with name {name} was found")
-    else:
-        found = _default_class(context)
-        if found is not None:
-            spec["priorityClassName"] = found["metadata"]["name"]
+    found = priority_class(name, context)
+    if found is not None:
+        spec["priorityClassName"] = found["metadata"]["name"]
+    elif name:
+        raise _rejected(pod, f"no PriorityClass with name {name} was found")
     value = found.get("value", 0) if found else 0
     policy = (found.get("preemptionPolicy") if found else None) or PREEMPT
     given = spec.get("priority")
@@ -78,6 +74,11 @@ def _priority(pod: Document, spec: Document, context: StrategyContext) -> None:
             f" controller computed {policy} from the given PriorityClass name",
         )
     spec["preemptionPolicy"] = policy
+
+
+def priority_class(name: str | None, context: StrategyContext) -> Document | None:
+    """The class of that name; without a name the default class, if there is one."""
+    return context.store.get("priorityclasses.scheduling.k8s.io", "", name) if name else _default_class(context)
 
 
 def _default_class(context: StrategyContext) -> Document | None:

@@ -20,6 +20,7 @@ from mooring.apiserver.tables.columns import (
     text,
 )
 from mooring.base.clock import parse_timestamp
+from mooring.objects.pod_groups import POD_GROUP_SCHEDULED
 
 
 def _ready(document: Document) -> str:
@@ -77,6 +78,16 @@ def _controller(document: Document) -> str:
 def _scaled(autoscaler: Document) -> str:
     target = part(autoscaler, "spec", "scaleTargetRef")
     return f"{target.get('kind', '')}/{target.get('name', '')}"
+
+
+def _group_status(group: Document) -> str:
+    conditions = {each.get("type"): each for each in items_of(part(group, "status"), "conditions")}
+    if (disrupted := conditions.get("DisruptionTarget")) is not None:
+        return str(disrupted.get("reason") or "")
+    scheduled = conditions.get(POD_GROUP_SCHEDULED)
+    if scheduled is None:
+        return "Pending"
+    return "Scheduled" if scheduled.get("status") == "True" else "Unschedulable"
 
 
 WORKLOAD_COLUMNS: dict[str, list[PrinterColumn]] = {
@@ -138,6 +149,13 @@ WORKLOAD_COLUMNS: dict[str, list[PrinterColumn]] = {
         column("Min Available", lambda budget: str(_or_na(at(budget, "spec", "minAvailable")))),
         column("Max Unavailable", lambda budget: str(_or_na(at(budget, "spec", "maxUnavailable")))),
         integer("Allowed Disruptions", "status", "disruptionsAllowed"),
+        AGE,
+    ],
+    "podgroups.scheduling.k8s.io": [
+        NAME,
+        column("Policy", lambda group: "Basic" if at(group, "spec", "schedulingPolicy", "gang") is None else "Gang"),
+        text("Workload", "spec", "podGroupTemplateRef", "workload", "workloadName", otherwise=NONE),
+        column("Status", _group_status),
         AGE,
     ],
     "horizontalpodautoscalers.autoscaling": [

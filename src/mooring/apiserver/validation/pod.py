@@ -15,6 +15,7 @@ from mooring.apiserver.status import (
     unsupported,
 )
 from mooring.apiserver.validation.metadata import check_labels
+from mooring.apiserver.validation.pod_groups import check_scheduling_group
 from mooring.apiserver.validation.quantities import check_amount, check_resources
 from mooring.apiserver.validation.scheduling import check_affinity, check_gates, check_spread, check_tolerations
 from mooring.objects.names import dns_label, dns_subdomain
@@ -57,6 +58,7 @@ def check_pod_spec(spec: Document, path: str) -> list[FieldError]:
     if deadline is not None and not 1 <= deadline < 2**31:
         why = "must be between 1 and 2147483647, inclusive"
         errors.append(invalid_value(f"{path}.activeDeadlineSeconds", deadline, why))
+    errors += check_scheduling_group(spec, path)
     errors += check_labels(spec.get("nodeSelector"), f"{path}.nodeSelector")
     errors += check_tolerations(items_of(spec, "tolerations"), f"{path}.tolerations")
     errors += check_affinity(spec.get("affinity"), f"{path}.affinity")

@@ -39,6 +39,7 @@ from mooring.framework import (
     Preemptions,
     Published,
     Queue,
+    ResourceMetrics,
     VolumeWriter,
     WaitingPods,
 )
@@ -53,6 +54,7 @@ from mooring.scheduler.cycle.permit import PermitRoom
 from mooring.scheduler.metrics import PluginMetrics
 from mooring.scheduler.plugin_runtime.http_service import HttpFetcher
 from mooring.scheduler.plugin_runtime.pod_writer import ApiPodWriter
+from mooring.scheduler.plugin_runtime.resource_metrics_service import ApiResourceMetrics
 from mooring.scheduler.plugin_runtime.supervision import PluginBackground, Supervisor
 from mooring.scheduler.plugin_runtime.volume_writer import ApiVolumeWriter
 from mooring.scheduler.watching.informers import Informers
@@ -97,6 +99,7 @@ class PluginServices(msgspec.Struct):
             PodWriter: lambda: ApiPodWriter(self.client, self.clock),
             Preemptions: lambda: self.preemptions,
             Metrics: lambda: self.metrics,
+            ResourceMetrics: lambda: ApiResourceMetrics(self.client),
         }
 
         def provide(wanted: Any) -> Any:

@@ -16,6 +16,9 @@ from mooring.framework import HttpResponse
 if TYPE_CHECKING:
     import aiohttp
 
+MAX_BODY_BYTES = 32 * 2**20
+CHUNK_BYTES = 2**16
+
 
 class HttpFetcher:
     """One connection pool for all plugins."""
@@ -42,7 +45,7 @@ class HttpFetcher:
             async with self._session.get(
                 url, params=params, headers=headers, timeout=timeout, ssl=trust, allow_redirects=False
             ) as response:
-                return HttpResponse(response.status, await response.read(), shown_url(url))
+                return HttpResponse(response.status, await _body(response, url), shown_url(url))
         except TimeoutError as error:
             raise Fault(f"{_host(url)} did not respond within {timeout_seconds:g} s") from error
         except (aiohttp.ClientError, ValueError, OSError) as error:
@@ -51,6 +54,16 @@ class HttpFetcher:
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
+
+
+async def _body(response: aiohttp.ClientResponse, url: str) -> bytes:
+    """At most `MAX_BODY_BYTES`: what a server sends must not fill the memory of a scheduler."""
+    body = bytearray()
+    async for chunk in response.content.iter_chunked(CHUNK_BYTES):
+        body += chunk
+        if len(body) > MAX_BODY_BYTES:
+            raise Fault(f"{_host(url)} sent more than {MAX_BODY_BYTES // 2**20} MiB")
+    return bytes(body)
 
 
 def _trust(ca_file: str | None) -> ssl.SSLContext | bool:

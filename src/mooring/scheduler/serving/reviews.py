@@ -54,12 +54,19 @@ class ClusterReviews:
         return User(user.get("username", ""), tuple(user.get("groups") or ()), user.get("uid", ""), extra)
 
     async def allows(self, user: User, verb: str, path: str) -> bool:
+        return await self._allows(user, {"nonResourceAttributes": {"path": path, "verb": verb}})
+
+    async def allows_resource(self, user: User, attributes: dict[str, Any]) -> bool:
+        """Whether the user may do this with objects: verb, resource, group and namespace."""
+        return await self._allows(user, {"resourceAttributes": attributes})
+
+    async def _allows(self, user: User, attributes: dict[str, Any]) -> bool:
         spec = {
             "user": user.name,
             "groups": list(user.groups),
             "uid": user.uid,
             "extra": {key: list(values) for key, values in user.extra},
-            "nonResourceAttributes": {"path": path, "verb": verb},
+            **attributes,
         }
         review = await self._create(ACCESS_REVIEWS, spec)
         status: dict[str, Any] = review.get("status") or {}

@@ -7,7 +7,7 @@ profiles whose plugins need it: `missing` names it for their pods' messages.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
 from mooring.client import ApiClient, Reflector
@@ -76,6 +76,11 @@ class Informers:
             self._stores[kind] = store
             self._reflectors[kind] = Reflector(self._client, kind, store)
         return self._stores[kind]
+
+    @property
+    def stores(self) -> Mapping[type[KubeObject], ObjectStore[Any]]:
+        """By kind, all that plugins read."""
+        return self._stores
 
     def assume(self, written: KubeObject) -> None:
         """Show what we have written before the watch does, if its kind is watched."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from mooring.base.clock import Clock, timestamp
 from mooring.base.log import Log
 from mooring.client import ApiClient
+from mooring.simulated.controllers.job_scheduling import JobScheduling
 from mooring.simulated.controllers.pod_control import PodControl, report_status
 from mooring.simulated.controllers.pod_templates import pod_from_template
 from mooring.simulated.controllers.replica_sets import deletion_order
@@ -21,7 +22,7 @@ from mooring.simulated.informer import Informer
 from mooring.simulated.records import Document, PodRecord, controller_of
 from mooring.simulated.work_queue import WorkQueue
 
-_JOBS = EventSource("job-controller")
+JOBS = EventSource("job-controller")
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,13 @@ def job_status(job: Job, plan: JobPlan, pods: Sequence[PodRecord], now: float) -
     return status
 
 
+def _pod_of(job: Job, group: str | None) -> Document:
+    pod = pod_from_template(job, job.spec.template)
+    if group is not None:
+        pod["spec"] = {**pod["spec"], "schedulingGroup": {"podGroupName": group}}
+    return pod
+
+
 class JobController:
     """Runs Jobs to completion."""
 
@@ -110,12 +118,14 @@ class JobController:
         events: CoreEventRecorder,
         *,
         clock: Clock,
+        scheduling: JobScheduling | None = None,
     ) -> None:
         self._client = client
+        self._scheduling = scheduling
         self._jobs = jobs
         self._events = events
         self._clock = clock
-        self._control = PodControl(client, pods, events, _JOBS)
+        self._control = PodControl(client, pods, events, JOBS)
         self._queue = WorkQueue("job", self._sync, clock=clock, log=Log("workloads"), workers=8)
         jobs.subscribe(changed=lambda each: self._queue.add(each.key))
         pods.subscribe(changed=self._pod_changed, deleted=self._pod_changed)
@@ -132,15 +142,18 @@ class JobController:
         job = self._jobs.get(key)
         if job is None or job.is_finished or job.is_terminating:
             return
-        plan = plan_job(job, self._control.pods_of(job))
-        await self._control.create(job, [pod_from_template(job, job.spec.template)] * plan.create)
+        pods = self._control.pods_of(job)
+        plan = plan_job(job, pods)
+        # Before the first pod is created: with its first pod a Job is no longer new.
+        group = None if self._scheduling is None else await self._scheduling.group_name(job, pods)
+        await self._control.create(job, [_pod_of(job, group)] * plan.create)
         await self._control.delete(job, plan.delete)
         pods = self._control.pods_of(job)
         if plan.end and any(pod.is_active for pod in pods):
             return  # it finishes after its last active pod
         await report_status(self._client, self._jobs, job, job.status, job_status(job, plan, pods, self._clock.now()))
         if plan.end == "Complete":
-            self._events.record(job, _JOBS, "Completed", "Job completed")
+            self._events.record(job, JOBS, "Completed", "Job completed")
         elif plan.end:
             message = "Job has reached the specified backoff limit"
-            self._events.record(job, _JOBS, "BackoffLimitExceeded", message, warning=True)
+            self._events.record(job, JOBS, "BackoffLimitExceeded", message, warning=True)

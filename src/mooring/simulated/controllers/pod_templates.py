@@ -31,4 +31,8 @@ def template_hash(template: Document, collisions: int = 0) -> str:
     """The pod template hash: a safe-encoded string, equal for equal templates."""
     text = json.dumps(template, sort_keys=True, separators=(",", ":")) + (str(collisions) if collisions else "")
     number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
-    return "".join(_SAFE_LETTERS[ord(digit) % len(_SAFE_LETTERS)] for digit in str(number))
+    return safe_encoded(str(number))
+
+
+def safe_encoded(text: str) -> str:
+    return "".join(_SAFE_LETTERS[ord(digit) % len(_SAFE_LETTERS)] for digit in text)

@@ -217,6 +217,7 @@ class JobSpec(Wire):
     completions: int | None = None
     backoff_limit: int = 6
     suspend: bool = False
+    completion_mode: str = "NonIndexed"
     template: Document = {}
 
 

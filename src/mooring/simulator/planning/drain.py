@@ -102,7 +102,7 @@ def drain_check(
     loaded = configured(configuration, registry, plugins, gates)
     run = partial(simulate, configuration=loaded, registry=registry, gates=gates, ties=ties, influence=False)
     leaving = [pod for pod in cluster.pods if pod.spec.node_name in set(nodes)]
-    drained = [_classified(pod, force=force, delete_emptydir_data=delete_emptydir_data) for pod in leaving]
+    drained = [classified(pod, force=force, delete_emptydir_data=delete_emptydir_data) for pod in leaving]
     evicted = [pod for pod, fate in zip(leaving, drained, strict=True) if fate.fate != "stays"]
     budgets, refused = check_budgets(cluster, evicted)
     moved = _moved(cluster, nodes, run, cordoned)
@@ -132,7 +132,8 @@ def _check_nodes(cluster: Cluster, nodes: Sequence[str]) -> None:
 # Which pods go, as kubectl drain decides
 
 
-def _classified(pod: Pod, *, force: bool, delete_emptydir_data: bool) -> DrainedPod:
+def classified(pod: Pod, *, force: bool, delete_emptydir_data: bool) -> DrainedPod:
+    """What becomes of a pod of a drained node, before it is known where it would run."""
     here = partial(DrainedPod, pod.key, pod.spec.node_name)
     controller = controller_of(pod)
     if controller is not None and controller[0] == "DaemonSet":
@@ -175,7 +176,7 @@ def _moved(cluster: Cluster, nodes: Sequence[str], run: Simulate, leave: Leave) 
     """Create the pods of these nodes again, on a cluster that the nodes leave in this way."""
     names = set(nodes)
     leaving = [pod for pod in cluster.pods if pod.spec.node_name in names]
-    again = {pod.key: pod for pod in leaving if _classified(pod, force=True, delete_emptydir_data=True).fate == "moves"}
+    again = {pod.key: pod for pod in leaving if classified(pod, force=True, delete_emptydir_data=True).fate == "moves"}
     remaining = [
         pod
         for pod in cluster.pods
@@ -183,7 +184,7 @@ def _moved(cluster: Cluster, nodes: Sequence[str], run: Simulate, leave: Leave) 
         if pod.key not in again and (leave is cordoned or pod.spec.node_name not in names)
     ]
     left = msgspec.structs.replace(cluster, nodes=leave(cluster, names), pods=remaining)
-    outcome = run(left, [Arrival(0.0, _fresh(pod)) for pod in again.values()])
+    outcome = run(left, [Arrival(0.0, created_again(pod)) for pod in again.values()])
     if outcome.is_interrupted:
         raise KeyboardInterrupt
     moved = _Moved({}, {}, [each.victim for each in outcome.evictions if each.victim not in again])
@@ -199,7 +200,7 @@ def _moved(cluster: Cluster, nodes: Sequence[str], run: Simulate, leave: Leave) 
 
 def cordoned(cluster: Cluster, names: set[str]) -> list[Node]:
     """The nodes are there and take no pods, as while they are drained."""
-    return [_cordoned(node) if node.name in names else node for node in cluster.nodes]
+    return [with_cordon(node) if node.name in names else node for node in cluster.nodes]
 
 
 def without(cluster: Cluster, names: set[str]) -> list[Node]:
@@ -207,13 +208,14 @@ def without(cluster: Cluster, names: set[str]) -> list[Node]:
     return [node for node in cluster.nodes if node.name not in names]
 
 
-def _cordoned(node: Node) -> Node:
+def with_cordon(node: Node) -> Node:
+    """As `kubectl cordon` and the node controller leave it."""
     taints = [taint for taint in node.spec.taints if taint.key != UNSCHEDULABLE.key]
     spec = msgspec.structs.replace(node.spec, unschedulable=True, taints=[*taints, UNSCHEDULABLE])
     return Node(metadata=node.metadata, spec=spec, status=node.status)
 
 
-def _fresh(pod: Pod) -> Pod:
+def created_again(pod: Pod) -> Pod:
     """As its controller creates it again. Claims that were made for it are taken over: nothing makes others here."""
     status = PodStatus(
         phase="Pending",

@@ -79,7 +79,7 @@ class NodeKind:
 def read_node_kind(text: str, cluster: Cluster) -> NodeKind:
     """The kind that a text describes: `like:NAME`, resources, or the path of a file."""
     if text.startswith(LIKE):
-        return _like(text.removeprefix(LIKE), cluster)
+        return node_kind_like(text.removeprefix(LIKE), cluster)
     if _SHORT.match(text) and not Path(text).exists():
         return _of_resources(text, cluster)
     return _of_file(text)
@@ -101,7 +101,8 @@ def _nothing_more(_: str) -> Mapping[KindKey, Document]:
     return {}
 
 
-def _like(name: str, cluster: Cluster) -> NodeKind:
+def node_kind_like(name: str, cluster: Cluster) -> NodeKind:
+    """Nodes as one that there is."""
     found = next((node for node in cluster.nodes if node.name == name), None)
     if found is None:
         known = [node.name for node in cluster.nodes]
@@ -185,8 +186,13 @@ def _of_file(path: str) -> NodeKind:
     except OSError as error:
         how = f"A template is a file, resources (cpu=8,memory=32Gi) or {LIKE}NODE."
         raise OperatorMistake(f"--node {path} cannot be read: {error.strerror}.{why_absent(path)} {how}") from error
-    template = _template(text, path)
-    return NodeKind(path, lambda name, _: _renamed(template, name, {}), _nothing_more)
+    return node_kind_of(text, path)
+
+
+def node_kind_of(manifest: str | bytes, source: str) -> NodeKind:
+    """Nodes as one of a manifest; `source` is its name in messages."""
+    template = _template(manifest, source)
+    return NodeKind(source, lambda name, _: _renamed(template, name, {}), _nothing_more)
 
 
 def _template(text: str | bytes, source: str) -> Node:

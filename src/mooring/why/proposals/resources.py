@@ -21,9 +21,10 @@ def gap(case: RejectedNode) -> Gap:
     parts, distance = [], 0.0
     for resource, missing in _missing(case).items():
         wanted, most = case.pod.request(resource), case.view.allocatable(resource)
-        if wanted > most:
-            there = f"{shown(resource, most)} {resource} in all" if most else f"no {resource}"
-            parts.append(f"has {there}, and the pod requests {shown(resource, wanted)}")
+        if not most:
+            parts.append(f"has no {resource}")
+        elif wanted > most:
+            parts.append(f"has only {shown(resource, most)} of the {shown(resource, wanted)} {resource} requested")
         else:
             parts.append(f"lacks {shown(resource, missing)} {resource}")
         distance += missing / wanted

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 
 import numpy as np
 
@@ -74,9 +74,7 @@ class TolerantSearch:
 
     def _try(self, node: NodeView) -> Candidate | None:
         try:
-            potential = [
-                placed for placed in node.pods if placed.priority < self._pod.priority and not self._is_exempt(placed)
-            ]
+            potential = self._potential(node)
             if not potential:
                 self._refuse(node, self._refusal_without_victims(node.name, self._pod.name))
                 return None
@@ -86,26 +84,41 @@ class TolerantSearch:
             self.faults.setdefault(str(error), fault)
             return None
 
+    def _potential(self, node: NodeView) -> Sequence[PlacedPod]:
+        """The pods that may be evicted."""
+        return [placed for placed in node.pods if placed.priority < self._pod.priority and not self._is_exempt(placed)]
+
+    def _refusal_without(self, node: NodeView) -> Refusal | None:
+        """Why the pod does not fit without all of them."""
+        return self._what_if.refusal(self._pod, node)
+
+    def _is_victim(self, node: NodeView, _placed: PlacedPod) -> bool:
+        """Whether one that is back on the node must go after all."""
+        return not self._what_if.fits(self._pod, node)
+
+    def _violations(self, victims: Sequence[PlacedPod], violating: Set[str]) -> int:
+        return sum(victim.uid in violating for victim in victims)
+
     def _dry_run(self, node: NodeView, potential: Sequence[PlacedPod]) -> Candidate | None:
         violating = self._violating(potential)
         protected = [placed for placed in potential if placed.uid in violating]
         others = [placed for placed in potential if placed.uid not in violating]
         victims: list[PlacedPod] = []
         with self._what_if.without(node, potential) as evicted:
-            refusal = self._what_if.refusal(self._pod, node)
+            refusal = self._refusal_without(node)
             if refusal is not None:
                 self._refuse(node, refusal)
                 return None
             for placed in (*protected, *others):
                 evicted.reprieve(placed)
-                if not self._what_if.fits(self._pod, node):
+                if self._is_victim(node, placed):
                     evicted.evict(placed)
                     victims.append(placed)
         if not victims:
             raise LookupError(f'expected at least one victim pod on node "{node.name}"')
         if protected and others:
             victims = by_importance(victims)
-        return Candidate(node.name, tuple(victims), sum(victim.uid in violating for victim in victims))
+        return Candidate(node.name, tuple(victims), self._violations(victims, violating))
 
     def _violating(self, pods: Iterable[PlacedPod]) -> set[str]:
         """The uids of pods whose eviction, after those before them, would violate a disruption budget."""

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from mooring.base.redaction import shown_url
-from mooring.framework import Args, ArgsPart, Meta
+from mooring.framework import Args, ArgsPart, Meta, ResourceMetrics
 from mooring.plugins.community.compatibility import Compatibility
 
 METRICS_SERVER, PROMETHEUS, SIGNALFX = "KubernetesMetricsServer", "Prometheus", "SignalFx"
@@ -36,6 +36,10 @@ class TrimaranArgs(Args):
     )
     metric_provider: MetricProviderSpec = msgspec.field(default_factory=MetricProviderSpec)
     compatibility: Compatibility = "mooring"
+
+    def unused_services(self) -> Iterable[type]:
+        is_own_api = not self.watcher_address and self.metric_provider.type != PROMETHEUS
+        return () if is_own_api and not self.metric_provider.address else (ResourceMetrics,)
 
     def mistakes(self) -> Iterable[tuple[str, str]]:
         if self.watcher_address:

@@ -6,15 +6,16 @@ counts alike. Whether they are fresh is shown by metrics, and by one log line wh
 
 from __future__ import annotations
 
-from mooring.base.clock import Clock
+from mooring.base.clock import Clock, timestamp
 from mooring.base.errors import Fault
 from mooring.framework import Background, Log, Metrics, Published
 from mooring.plugins.community.trimaran.load_sources import LoadSource
-from mooring.plugins.community.trimaran.loads import NO_LOADS, Loads
+from mooring.plugins.community.trimaran.loads import NO_LOADS, STALE_SECONDS, Loads
 
 REFRESH_SECONDS = 30.0
-STALE_SECONDS = 300.0
-"""Measurements that ended so long ago count no more; a load watcher averages over as much."""
+MOST_OF_CAUSE = 300
+AHEAD_SECONDS = 60.0
+"""A source whose clock is further ahead is wrong: its measurements would never become stale."""
 
 
 class LoadCollector:
@@ -40,6 +41,13 @@ class LoadCollector:
         self._refreshes = metrics.counter("load_refreshes_total", "Fetches of node loads.", "plugin", "result")
         self._up = metrics.gauge("load_source_up", "Whether the last fetch succeeded with fresh data.", "plugin")
         self._known = metrics.gauge("load_nodes", "Nodes whose load counts; 0: all count alike.", "plugin")
+        self._problems = ""
+        """The last that were logged."""
+        self._rejected = metrics.gauge(
+            "load_source_has_rejected_measurements",
+            "Whether some measurements of the last fetch do not count.",
+            "plugin",
+        )
         self._age = metrics.gauge("load_age_seconds", "How long ago the last measurements ended.", "plugin")
 
     def start(self) -> None:
@@ -54,10 +62,16 @@ class LoadCollector:
             self._failed(str(error))
             return
         age = self._clock.now() - loads.window_end
-        if age > STALE_SECONDS and not self._keeps_stale:
-            self._failed(f"the measurements of the source ended {age:.0f} s ago")
+        if age < -AHEAD_SECONDS and not self._keeps_stale:
+            self._failed(f"the measurements of {self._source.address} end {-age:.0f} s from now; check its clock")
             return
-        self._loads.publish(loads)
+        if age > STALE_SECONDS and not self._keeps_stale:
+            self._failed(f"the measurements of {self._source.address} ended {age:.0f} s ago")
+            return
+        until = timestamp(loads.window_end) if age < STALE_SECONDS else "long ago"
+        about = f"loads of {len(loads.nodes)} nodes, measured until {until}, from {self._source.address}"
+        self._loads.publish(loads, about=about)
+        self._report_problems(loads.problems)
         self._refreshes.inc(plugin=self._plugin, result="success")
         self._up.set(1, plugin=self._plugin)
         self._known.set(len(loads.nodes), plugin=self._plugin)
@@ -66,6 +80,18 @@ class LoadCollector:
             self._is_up = True
             self._log.info("Node loads are known", nodes=len(loads.nodes))
 
+    def _report_problems(self, problems: str) -> None:
+        """Logged when they change; the numbers in them vary at each fetch."""
+        self._rejected.set(1 if problems else 0, plugin=self._plugin)
+        if bool(problems) != bool(self._problems):
+            if problems:
+                self._log.warning(
+                    "Some measurements of node loads do not count", source=self._source.address, why=problems
+                )
+            else:
+                self._log.info("All measurements of node loads count again", source=self._source.address)
+        self._problems = problems
+
     def _failed(self, why: str) -> None:
         """Logged once per outage, and each time at -v=4."""
         self._refreshes.inc(plugin=self._plugin, result="failure")
@@ -73,7 +99,9 @@ class LoadCollector:
         log = self._log.v(4) if self._is_up is False else self._log
         self._is_up = False
         going_on = "the last ones count" if self._has_loads else "every node counts alike"
-        log.warning(f"Node loads cannot be fetched; {going_on}", err=why)
+        if self._loads.latest is None:  # so that explain shows why decisions had none
+            self._loads.publish(NO_LOADS, about=f"no loads: {why[:MOST_OF_CAUSE]}")
+        log.warning(f"Node loads cannot be fetched; {going_on}", source=self._source.address, err=why)
 
     async def _drop_stale(self) -> None:
         latest = self._loads.latest
@@ -82,7 +110,8 @@ class LoadCollector:
         age = self._clock.now() - latest.window_end
         self._age.set(age, plugin=self._plugin)
         if age > STALE_SECONDS and not self._keeps_stale:
-            self._loads.publish(NO_LOADS)
+            about = f"no loads: the last were measured until {timestamp(latest.window_end)} and are stale"
+            self._loads.publish(NO_LOADS, about=about)
             self._known.set(0, plugin=self._plugin)
             self._log.warning("The last node loads are stale; every node counts alike", seconds=int(age))
 

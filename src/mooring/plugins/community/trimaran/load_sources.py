@@ -6,29 +6,38 @@ A source is used by a background task and raises `Fault` when there is nothing t
 from __future__ import annotations
 
 import asyncio
-import math
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 import msgspec
 
-from mooring.base.clock import Clock, parse_timestamp
+from mooring.base.clock import Clock
 from mooring.base.errors import Fault
 from mooring.base.nesting import decode
 from mooring.base.redaction import shown_url
-from mooring.framework import Http, HttpResponse, Objects
+from mooring.framework import Http, HttpResponse, NodeUse, Objects, ResourceMetrics
+from mooring.framework.resource_metrics import NODE_METRICS, node_uses
 from mooring.objects.meta import KubeObject
-from mooring.objects.quantity import BadQuantity, QuantityText, milli, whole
+from mooring.objects.quantity import QuantityText, milli, whole
 from mooring.objects.wire import Wire
 from mooring.plugins.community.trimaran.args import PROMETHEUS, MetricProviderSpec, TrimaranArgs
-from mooring.plugins.community.trimaran.loads import AVERAGE, CPU, DEVIATION, LATEST, MEMORY, LoadMeasurement, Loads
+from mooring.plugins.community.trimaran.load_checks import LoadChecks
+from mooring.plugins.community.trimaran.loads import (
+    AVERAGE,
+    CPU,
+    DEVIATION,
+    LATEST,
+    MEMORY,
+    STALE_SECONDS,
+    LoadMeasurement,
+    Loads,
+)
 
 T = TypeVar("T")
 
 TIMEOUT_SECONDS = 10.0
 DEFAULT_PROMETHEUS = "http://prometheus-k8s:9090"
-DEFAULT_API_SERVER = "https://kubernetes.default.svc"
-SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 WINDOW = "15m"
 _OF_PROMETHEUS = {"instance:node_cpu:ratio": CPU, "instance:node_memory_utilisation:ratio": MEMORY}
 _METHODS = {"avg_over_time": AVERAGE, "stddev_over_time": DEVIATION}
@@ -53,16 +62,25 @@ class MeasuredNode(KubeObject, version="v1", plural="nodes", scope="Cluster", ki
 
 
 class LoadSource(Protocol):
+    @property
+    def address(self) -> str:
+        """Where it reads, for messages."""
+        ...
+
     async def fetch(self) -> Loads: ...
 
 
-def source_of(args: TrimaranArgs, http: Http, nodes: Objects[MeasuredNode], clock: Clock) -> LoadSource:
+def source_of(
+    args: TrimaranArgs, http: Http, metrics: ResourceMetrics, nodes: Objects[MeasuredNode], clock: Clock
+) -> LoadSource:
     """The source that the arguments name."""
     if args.watcher_address:
-        return LoadWatcher(args.watcher_address, http)
-    if args.metric_provider.type == PROMETHEUS:
-        return PrometheusSource(args.metric_provider, http, clock)
-    return MetricsApi(args.metric_provider, http, nodes)
+        return LoadWatcher(args.watcher_address, http, nodes)
+    provider = args.metric_provider
+    if provider.type == PROMETHEUS:
+        return PrometheusSource(provider, http, nodes, clock)
+    uses = AddressedMetrics(provider, http) if provider.address else OwnMetrics(metrics)
+    return MetricsApi(uses, nodes, clock)
 
 
 class _NodeReport(msgspec.Struct):
@@ -87,16 +105,22 @@ class _Report(msgspec.Struct):
 class LoadWatcher:
     """A load watcher: one request for all nodes."""
 
-    def __init__(self, address: str, http: Http) -> None:
-        self._url, self._http = f"{address.rstrip('/')}/watcher", http
+    def __init__(self, address: str, http: Http, nodes: Objects[MeasuredNode]) -> None:
+        self._url, self._http, self._nodes = f"{address.rstrip('/')}/watcher", http, nodes
+        self.address = shown_url(self._url)
 
     async def fetch(self) -> Loads:
         response = await self._http.get(self._url, timeout_seconds=TIMEOUT_SECONDS)
+        return await _aside(self._read, response, _checks(self._nodes))
+
+    def _read(self, response: HttpResponse, checks: LoadChecks) -> Loads:
         report = _decoded(response, _Report, "the report of a load watcher")
         if report.data.nodes is None:
-            raise Fault(f"{shown_url(self._url)} reported no nodes")
-        nodes = {name: _finite(each.metrics or ()) for name, each in report.data.nodes.items()}
-        return Loads(nodes, report.window.end)
+            raise Fault(f"{self.address} reported no nodes")
+        for name, each in report.data.nodes.items():
+            for measured in each.metrics or ():
+                checks.add(name, measured)
+        return checks.loads(self.address, report.window.end)
 
 
 class _Series(msgspec.Struct):
@@ -117,98 +141,124 @@ class _QueryResult(msgspec.Struct):
 class PrometheusSource:
     """Prometheus, with the recording rules of kube-prometheus: averages and deviations over a quarter of an hour."""
 
-    def __init__(self, provider: MetricProviderSpec, http: Http, clock: Clock) -> None:
-        self._provider, self._http, self._clock = provider, http, clock
+    def __init__(self, provider: MetricProviderSpec, http: Http, nodes: Objects[MeasuredNode], clock: Clock) -> None:
+        self._provider, self._http, self._nodes, self._clock = provider, http, nodes, clock
         self._url = f"{(provider.address or DEFAULT_PROMETHEUS).rstrip('/')}/api/v1/query"
+        self.address = shown_url(self._url)
 
     async def fetch(self) -> Loads:
         now = self._clock.now()
-        nodes: dict[str, list[LoadMeasurement]] = {}
         headers = await _authorization(self._provider)
+        checks = _checks(self._nodes)
         for method, operator in _METHODS.items():
             for metric, type in _OF_PROMETHEUS.items():
-                for series in await self._query(f"{method}({metric}[{WINDOW}])", headers):
-                    ratio = float(series.value[1])
-                    if math.isfinite(ratio):
-                        node = _without_port(series.metric.get("instance", ""))
-                        nodes.setdefault(node, []).append(LoadMeasurement(type, operator, 100 * ratio))
-        if not nodes:
-            rules = ", ".join(_OF_PROMETHEUS)
-            raise Fault(f"{shown_url(self._url)} has no series of the recording rules {rules}")
-        return Loads({name: tuple(measured) for name, measured in nodes.items()}, now)
+                response = await self._query(f"{method}({metric}[{WINDOW}])", headers)
+                await _aside(self._read, response, checks, type, operator)
+        if checks.is_empty:
+            raise Fault(f"{self.address} has no series of the recording rules {', '.join(_OF_PROMETHEUS)}")
+        return checks.loads(self.address, now)
 
-    async def _query(self, query: str, headers: dict[str, str]) -> list[_Series]:
-        response = await self._http.get(
+    async def _query(self, query: str, headers: dict[str, str]) -> HttpResponse:
+        return await self._http.get(
             self._url,
             params={"query": query},
             headers=headers,
             timeout_seconds=TIMEOUT_SECONDS,
             ca_file=self._provider.ca_file or None,
         )
+
+    def _read(self, response: HttpResponse, checks: LoadChecks, type: str, operator: str) -> None:
         content = _decoded(response, _QueryResult, "a Prometheus query result")
         if content.status != "success" or content.data is None:
-            raise Fault(f"{shown_url(self._url)} responded {response.status} {content.error}".rstrip())
-        return content.data.result
+            raise Fault(f"{self.address} responded {response.status} {content.error}".rstrip())
+        for series in content.data.result:
+            node = _without_port(series.metric.get("instance", ""))
+            try:
+                percent = 100 * float(series.value[1])
+            except ValueError:
+                percent = float("nan")
+            checks.add(node, LoadMeasurement(type, operator, percent))
 
 
-class _NodeMetricsMeta(msgspec.Struct):
-    name: str = ""
+class NodeUses(Protocol):
+    """Where NodeMetrics are read."""
+
+    @property
+    def address(self) -> str: ...
+
+    async def fetch(self) -> Sequence[NodeUse]: ...
 
 
-class _NodeMetrics(msgspec.Struct):
-    """metrics.k8s.io/v1beta1."""
+class OwnMetrics:
+    """The cluster that the scheduler runs on, with its own credentials."""
 
-    metadata: _NodeMetricsMeta
-    usage: dict[str, QuantityText] = {}
-    timestamp: str = ""
+    address = "the metrics API of the cluster"
+
+    def __init__(self, metrics: ResourceMetrics) -> None:
+        self._metrics = metrics
+
+    async def fetch(self) -> Sequence[NodeUse]:
+        return await self._metrics.nodes(timeout_seconds=TIMEOUT_SECONDS)
 
 
-class _NodeMetricsList(msgspec.Struct):
-    items: list[_NodeMetrics]
+class AddressedMetrics:
+    """An API server that the arguments name, such as a `kubectl proxy`."""
+
+    def __init__(self, provider: MetricProviderSpec, http: Http) -> None:
+        self._provider, self._http = provider, http
+        self._url = f"{provider.address.rstrip('/')}{NODE_METRICS.path()}"
+        self.address = shown_url(self._url)
+
+    async def fetch(self) -> Sequence[NodeUse]:
+        response = await self._http.get(
+            self._url,
+            headers=await _authorization(self._provider),
+            timeout_seconds=TIMEOUT_SECONDS,
+            ca_file=self._provider.ca_file or None,
+        )
+        if not response.is_success:
+            raise Fault(f"{self.address} responded with status {response.status}")
+        return await asyncio.to_thread(node_uses, response.body, self.address)
 
 
 class MetricsApi:
-    """The metrics API of the cluster, as `kubectl top nodes` reads it: the latest usage, no deviation."""
+    """The metrics API, as `kubectl top nodes` reads it: the latest usage, no deviation."""
 
-    def __init__(self, provider: MetricProviderSpec, http: Http, nodes: Objects[MeasuredNode]) -> None:
-        self._provider, self._http, self._nodes = provider, http, nodes
-        self._url = f"{(provider.address or DEFAULT_API_SERVER).rstrip('/')}/apis/metrics.k8s.io/v1beta1/nodes"
+    def __init__(self, uses: NodeUses, nodes: Objects[MeasuredNode], clock: Clock) -> None:
+        self._uses, self._nodes, self._clock = uses, nodes, clock
+        self.address = uses.address
 
     async def fetch(self) -> Loads:
-        # In a pod, the service account's files are there; elsewhere the arguments name others, or none are needed.
-        in_cluster = not self._provider.address
-        response = await self._http.get(
-            self._url,
-            headers=await _authorization(self._provider, SERVICE_ACCOUNT / "token" if in_cluster else None),
-            timeout_seconds=TIMEOUT_SECONDS,
-            ca_file=self._provider.ca_file or (str(SERVICE_ACCOUNT / "ca.crt") if in_cluster else None),
-        )
-        listed = _decoded(response, _NodeMetricsList, "a list of NodeMetrics")
-        nodes: dict[str, tuple[LoadMeasurement, ...]] = {}
-        end = 0.0
-        for item in listed.items:
-            node = self._nodes.get(item.metadata.name)
-            if node is None:
+        uses = await self._uses.fetch()
+        checks, oldest, end = _checks(self._nodes), self._clock.now() - STALE_SECONDS, 0.0
+        for use in uses:
+            node = self._nodes.get(use.node)
+            if use.measured_at < oldest:
+                checks.add_stale(use.node)
                 continue
-            try:
-                cpu, memory = milli(item.usage.get("cpu", 0)), whole(item.usage.get("memory", 0))
-                end = max(end, parse_timestamp(item.timestamp))
-            except (BadQuantity, ValueError) as error:
-                raise Fault(f"{shown_url(self._url)} has invalid metrics of {item.metadata.name}: {error}") from error
-            nodes[item.metadata.name] = tuple(
-                LoadMeasurement(type, LATEST, 100 * used / capacity)
-                for type, used, capacity in ((CPU, cpu, node.cpu_milli), (MEMORY, memory, node.memory_bytes))
-                if capacity
-            )
-        if not nodes:
-            raise Fault(f"{shown_url(self._url)} has no metrics of any node")
-        return Loads(nodes, end)
+            end = max(end, use.measured_at)
+            cpu, memory = (node.cpu_milli, node.memory_bytes) if node is not None else (0, 0)
+            for type, used, capacity in ((CPU, use.cpu_milli, cpu), (MEMORY, use.memory_bytes, memory)):
+                if capacity or node is None:
+                    checks.add(use.node, LoadMeasurement(type, LATEST, 100 * used / capacity if capacity else 0.0))
+        if not uses:
+            raise Fault(f"{self.address} has no metrics of any node")
+        return checks.loads(self.address, end)
 
 
-async def _authorization(provider: MetricProviderSpec, default_file: Path | None = None) -> dict[str, str]:
-    file = Path(provider.token_file) if provider.token_file else default_file
+def _checks(nodes: Objects[MeasuredNode]) -> LoadChecks:
+    return LoadChecks({node.name for node in nodes.all()})
+
+
+async def _aside(read: Callable[..., T], *arguments: object) -> T:
+    """In a thread: a long report must not hold the loop of the scheduler."""
+    return await asyncio.to_thread(read, *arguments)
+
+
+async def _authorization(provider: MetricProviderSpec) -> dict[str, str]:
     token = provider.token
-    if not token and file is not None:
+    if not token and provider.token_file:
+        file = Path(provider.token_file)
         try:
             token = (await asyncio.to_thread(file.read_text, encoding="utf-8")).strip()
         except OSError as error:
@@ -225,10 +275,6 @@ def _decoded(response: HttpResponse, form: type[T], what: str) -> T:
     except msgspec.MsgspecError as error:
         raise Fault(f"{address} returned something that is not {what}: {error}") from error
     return decoded
-
-
-def _finite(measured: list[LoadMeasurement] | tuple[LoadMeasurement, ...]) -> tuple[LoadMeasurement, ...]:
-    return tuple(each for each in measured if math.isfinite(each.value))
 
 
 def _without_port(instance: str) -> str:

@@ -27,6 +27,7 @@ from mooring.framework import (
     Plugin,
     Pod,
     Published,
+    ResourceMetrics,
     constant_score,
 )
 from mooring.framework.verdicts import FloatArray
@@ -56,6 +57,7 @@ class LoadVariationRiskBalancing(Plugin):
         self,
         args: LoadVariationRiskBalancingArgs,
         http: Http,
+        resource_metrics: ResourceMetrics,
         loads: Published[Loads],
         nodes: Objects[MeasuredNode],
         background: Background,
@@ -66,7 +68,7 @@ class LoadVariationRiskBalancing(Plugin):
         self._margin = args.safe_variance_margin if args.safe_variance_margin >= 0 else 1.0
         self._sensitivity = args.safe_variance_sensitivity if args.safe_variance_sensitivity >= 0 else 1.0
         self._loads = loads
-        source = source_of(args, http, nodes, clock)
+        source = source_of(args, http, resource_metrics, nodes, clock)
         is_compatible = args.compatibility == "scheduler-plugins"
         self._collector = LoadCollector(
             self.name, source, loads, background, metrics, log, clock, keeps_stale=is_compatible

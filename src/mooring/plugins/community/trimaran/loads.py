@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import msgspec
 
+STALE_SECONDS = 300.0
+"""Measurements that ended so long ago count no more; a load watcher averages over as much."""
 CPU, MEMORY = "CPU", "Memory"
 AVERAGE, DEVIATION, LATEST, UNNAMED = "AVG", "STD", "Latest", ""
 
@@ -31,6 +33,8 @@ class Loads(msgspec.Struct, frozen=True, eq=False):
     nodes: dict[str, tuple[LoadMeasurement, ...]]
     window_end: float = 0.0
     """Until when was measured (seconds since the epoch)."""
+    problems: str = ""
+    """What the source reported that does not count: measurements that are impossible, nodes that do not exist."""
 
     def of(self, node: str) -> tuple[LoadMeasurement, ...] | None:
         return self.nodes.get(node)

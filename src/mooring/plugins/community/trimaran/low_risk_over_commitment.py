@@ -27,6 +27,7 @@ from mooring.framework import (
     Plugin,
     Pod,
     Published,
+    ResourceMetrics,
 )
 from mooring.plugins.community.trimaran.args import TrimaranArgs
 from mooring.plugins.community.trimaran.beta_distribution import beta_of, regularized_incomplete_beta
@@ -71,6 +72,7 @@ class LowRiskOverCommitment(Plugin):
         self,
         args: LowRiskOverCommitmentArgs,
         http: Http,
+        resource_metrics: ResourceMetrics,
         loads: Published[Loads],
         nodes: Objects[MeasuredNode],
         pods: Objects[LoadPod],
@@ -86,7 +88,7 @@ class LowRiskOverCommitment(Plugin):
         self._weights = {name: each if 0 <= each <= 1 else DEFAULT_WEIGHT for name, each in weights.items()}
         self._loads, self._pods = loads, pods
         self._incoming: tuple[Pod, tuple[Amount, Amount]] | None = None
-        source = source_of(args, http, nodes, clock)
+        source = source_of(args, http, resource_metrics, nodes, clock)
         self._collector = LoadCollector(
             self.name,
             source,

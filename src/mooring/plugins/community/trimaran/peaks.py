@@ -18,7 +18,6 @@ import numpy as np
 
 from mooring.base.errors import OperatorMistake
 from mooring.framework import (
-    Args,
     ArgsPart,
     Background,
     Clock,
@@ -34,11 +33,11 @@ from mooring.framework import (
     Plugin,
     Pod,
     Published,
+    ResourceMetrics,
 )
 from mooring.objects.quantity import milli
-from mooring.plugins.community.compatibility import Compatibility
 from mooring.plugins.community.go_arithmetic import CheapestBest
-from mooring.plugins.community.trimaran.args import TrimaranArgs, wrong_address
+from mooring.plugins.community.trimaran.args import TrimaranArgs
 from mooring.plugins.community.trimaran.load_collector import LoadCollector
 from mooring.plugins.community.trimaran.load_sources import MeasuredNode, source_of
 from mooring.plugins.community.trimaran.loads import Loads, cpu_loads
@@ -62,10 +61,9 @@ class PowerModel(ArgsPart):
 NO_MODEL = PowerModel()
 
 
-class PeaksArgs(Args):
+class PeaksArgs(TrimaranArgs):
     """Arguments of Peaks. The names with a capital letter are scheduler-plugins'."""
 
-    watcher_address: Annotated[str, Meta(description="The URL of a load watcher.")] = ""
     node_power_model: Annotated[dict[str, PowerModel], Meta(description="By node: its power model.")] = {}
     watcher_address_of_go: Annotated[str, Meta(description="As watcherAddress.")] = msgspec.field(
         default="", name="WatcherAddress"
@@ -73,19 +71,22 @@ class PeaksArgs(Args):
     node_power_model_of_go: Annotated[dict[str, PowerModel], Meta(description="As nodePowerModel.")] = msgspec.field(
         default_factory=dict, name="NodePowerModel"
     )
-    compatibility: Compatibility = "mooring"
 
     @property
-    def address(self) -> str:
-        return self.watcher_address or self.watcher_address_of_go
+    def source(self) -> TrimaranArgs:
+        """Where loads come from, whichever name the address has."""
+        address = self.watcher_address or self.watcher_address_of_go
+        return TrimaranArgs(watcher_address=address, metric_provider=self.metric_provider)
+
+    def unused_services(self) -> Iterable[type]:
+        return self.source.unused_services() if self.watcher_address_of_go else super().unused_services()
 
     def mistakes(self) -> Iterable[tuple[str, str]]:
         if self.watcher_address and self.watcher_address_of_go:
             yield "WatcherAddress", "is given twice; remove it or watcherAddress"
         if self.node_power_model and self.node_power_model_of_go:
             yield "NodePowerModel", "is given twice; remove it or nodePowerModel"
-        if self.address:
-            yield from wrong_address("watcherAddress", self.address)
+        yield from self.source.mistakes()
         try:
             self.models()
         except OperatorMistake as mistake:
@@ -112,6 +113,7 @@ class Peaks(Plugin):
         self,
         args: PeaksArgs,
         http: Http,
+        resource_metrics: ResourceMetrics,
         loads: Published[Loads],
         nodes: Objects[MeasuredNode],
         background: Background,
@@ -122,7 +124,7 @@ class Peaks(Plugin):
         self._models, self._loads, self._nodes = args.models(), loads, nodes
         is_compatible = args.compatibility == "scheduler-plugins"
         self._unfit = 0 if is_compatible else UNFIT
-        source = source_of(TrimaranArgs(watcher_address=args.address), http, nodes, clock)
+        source = source_of(args.source, http, resource_metrics, nodes, clock)
         self._collector = LoadCollector(
             self.name, source, loads, background, metrics, log, clock, keeps_stale=is_compatible
         )

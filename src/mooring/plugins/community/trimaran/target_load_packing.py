@@ -30,6 +30,7 @@ from mooring.framework import (
     Plugin,
     Pod,
     Published,
+    ResourceMetrics,
     constant_score,
 )
 from mooring.framework.verdicts import FloatArray
@@ -78,6 +79,7 @@ class TargetLoadPacking(Plugin):
         self,
         args: TargetLoadPackingArgs,
         http: Http,
+        resource_metrics: ResourceMetrics,
         loads: Published[Loads],
         nodes: Objects[MeasuredNode],
         pods: Objects[LoadPod],
@@ -94,7 +96,7 @@ class TargetLoadPacking(Plugin):
         is_compatible = args.compatibility == "scheduler-plugins"
         self._seen_since = clock.now() if is_compatible else -math.inf
         """scheduler-plugins takes every pod that ran before its own start for a new one."""
-        source = source_of(args, http, nodes, clock)
+        source = source_of(args, http, resource_metrics, nodes, clock)
         self._collector = LoadCollector(
             self.name, source, loads, background, metrics, log, clock, keeps_stale=is_compatible
         )

@@ -1,0 +1,119 @@
+"""The search for victims: node by node, pods that borrow, or pods of the preemptor's own namespace or kind.
+
+As DefaultPreemption, but which pods are potential victims depends on quotas; and a pod is not reprieved where the
+quotas would be exceeded with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence, Set
+
+from mooring.base.errors import PluginFault
+from mooring.framework import NodeRows, NodeView, Objects, PlacedPod, Pod, Refusal, WhatIf
+from mooring.framework.preemption import by_importance
+from mooring.objects.policy import PodDisruptionBudget
+from mooring.objects.requests import Amounts
+from mooring.plugins.community.capacity_scheduling.quotas import Quota
+from mooring.plugins.community.capacity_scheduling.usage import Rules, Usage, plus
+from mooring.plugins.community.preemption_toleration.search import TolerantSearch
+
+EXCEEDED = Refusal("global quota max exceeded")
+
+
+class Preemptor:
+    """The pod that needs room, and what its quota makes of it."""
+
+    def __init__(self, pod: Pod, quota: Quota | None, quotas: dict[str, Quota], usage: Usage, rules: Rules) -> None:
+        self.pod, self.quota, self.quotas, self.usage, self.rules = pod, quota, quotas, usage, rules
+        self.own: Amounts = rules.requested(pod)
+        self.with_nominated: Amounts = self.own
+        """With nominated pods of its namespace."""
+        self.with_all_nominated: Amounts = self.own
+        """With those of other namespaces, too."""
+
+    @property
+    def borrows(self) -> bool:
+        assert self.quota is not None
+        return self.usage.exceeds_min(self.quota, self.with_nominated)
+
+    def potential_victims(self, node: NodeView) -> Iterator[PlacedPod]:
+        priority = self.pod.priority
+        if self.quota is None:
+            yield from (pod for pod in node.pods if pod.namespace not in self.quotas and pod.priority < priority)
+        elif self.borrows:
+            yield from (pod for pod in node.pods if pod.namespace == self.pod.namespace and pod.priority < priority)
+        else:
+            yield from self._borrowers(node)
+
+    def _borrowers(self, node: NodeView) -> Iterator[PlacedPod]:
+        """The least important first, as long as their namespace borrows."""
+        evicted: dict[str, Amounts] = {}
+        for pod in reversed(by_importance(node.pods)):
+            quota = self.quotas.get(pod.namespace)
+            if quota is None or pod.namespace == self.pod.namespace:
+                continue
+            without = evicted.get(pod.namespace, {})
+            if self.usage.borrowing(quota, self.own, without):
+                evicted[pod.namespace] = plus(without, self.rules.requested(pod))
+                yield pod
+
+    def is_beyond_quota(self, own: Amounts, every: Amounts) -> bool:
+        return self.quota is not None and (self.usage.exceeds_max(self.quota, own) or self.usage.exceeds_total(every))
+
+    def is_beyond_quota_without(self, placed: PlacedPod) -> bool:
+        """If this pod, which is back on its node, were not there."""
+        less = {name: -amount for name, amount in self.rules.requested(placed).items()}
+        own = plus(self.with_nominated, less) if placed.namespace == self.pod.namespace else self.with_nominated
+        every = plus(self.with_all_nominated, less) if placed.namespace in self.quotas else self.with_all_nominated
+        return self.is_beyond_quota(own, every)
+
+
+class QuotaSearch(TolerantSearch):
+    """One search for one pod."""
+
+    def __init__(
+        self,
+        preemptor: Preemptor,
+        what_if: WhatIf,
+        budgets: Objects[PodDisruptionBudget],
+        every_node: NodeRows,
+        refusal_without_victims: Callable[[str, str], Refusal],
+        *,
+        is_compatible: bool,
+    ) -> None:
+        super().__init__(preemptor.pod, what_if, budgets, every_node, lambda _: False, refusal_without_victims)
+        self._preemptor, self._is_compatible = preemptor, is_compatible
+        self._beyond_quota: set[str] = set()
+        """The victims that fit beside the pod, but not into the quotas, by uid."""
+
+    def run_all(self, nodes: NodeRows) -> None:
+        """Try every node, from the first on."""
+        for node in nodes:
+            if (candidate := self._try(node)) is not None:
+                self.candidates.append(candidate)
+
+    def _potential(self, node: NodeView) -> Sequence[PlacedPod]:
+        return list(self._preemptor.potential_victims(node))
+
+    def _refusal_without(self, node: NodeView) -> Refusal | None:
+        refusal = self._what_if.refusal(self._pod, node)
+        own = self._preemptor.own
+        return refusal or (EXCEEDED if self._preemptor.is_beyond_quota(own, own) else None)
+
+    def _is_victim(self, node: NodeView, placed: PlacedPod) -> bool:
+        """With the pod back on its node."""
+        each = self._preemptor
+        if self._what_if.fits(self._pod, node):
+            is_beyond = each.is_beyond_quota(each.with_nominated, each.with_all_nominated)
+            if is_beyond:
+                self._beyond_quota.add(placed.uid)
+            return is_beyond
+        if self._is_compatible and each.is_beyond_quota_without(placed):
+            # It is taken off its node twice there, and the second time fails.
+            raise PluginFault("", f"no corresponding pod {placed.name} in pods of node {node.name}")
+        return True
+
+    def _violations(self, victims: Sequence[PlacedPod], violating: Set[str]) -> int:
+        if self._is_compatible:  # it counts only those that do not fit
+            violating = violating - self._beyond_quota
+        return super()._violations(victims, violating)

@@ -1,0 +1,138 @@
+"""What pods use of their quotas, and whether more would be too much.
+
+Sums are standing ones of the state: no pod is visited for a decision. They follow the evictions of a what-if.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from mooring.framework import Cycle, PlacedPod, Pod, Pods, PodsWhere
+from mooring.objects.requests import Amounts
+from mooring.plugins.community.capacity_scheduling.quotas import Quota, Quotas
+
+PODS = "pods"
+NATIVE = ("cpu", "memory", "ephemeral-storage")
+UNLIMITED = 2**63 - 1
+
+
+class Rules(Protocol):
+    """What a quota means for resources that it does not name, and which are compared."""
+
+    def requested(self, pod: Pod | PlacedPod) -> Amounts: ...
+    def least(self, quota: Quota, resource: str) -> int: ...
+    def most(self, quota: Quota, resource: str) -> int: ...
+    def total_least(self, quotas: Quotas, resource: str) -> int: ...
+    def compared(self, wanted: Mapping[str, int]) -> Iterable[str]:
+        """The resources in which a pod that wants this may exceed a quota."""
+        ...
+
+    def shared(self, pods: PodsWhere, wanted: Mapping[str, int]) -> Iterable[str]:
+        """The resources of which these pods may use more than is guaranteed, as far as one that wants this cares."""
+        ...
+
+
+class OurRules:
+    """A resource that no quota guarantees is not accounted for; one that max does not name is not limited.
+
+    Only what a pod requests can be too much. `pods` counts pods.
+    """
+
+    def requested(self, pod: Pod | PlacedPod) -> Amounts:
+        return {**pod.requests.amounts, PODS: 1}
+
+    def least(self, quota: Quota, resource: str) -> int:
+        return (quota.min or {}).get(resource, 0)
+
+    def most(self, quota: Quota, resource: str) -> int:
+        return (quota.max or {}).get(resource, UNLIMITED)
+
+    def total_least(self, quotas: Quotas, resource: str) -> int:
+        return quotas.total_min.get(resource, UNLIMITED)
+
+    def compared(self, wanted: Mapping[str, int]) -> Iterable[str]:
+        return [resource for resource, amount in wanted.items() if amount]
+
+    def shared(self, pods: PodsWhere, wanted: Mapping[str, int]) -> Iterable[str]:
+        return self.compared(wanted)
+
+
+class RecordedRules:
+    """As scheduler-plugins: cpu, memory and ephemeral-storage that a list does not name are 0, also in max."""
+
+    def __init__(self, pods: Pods) -> None:
+        self._pods = pods
+
+    def requested(self, pod: Pod | PlacedPod) -> Amounts:
+        return dict(pod.requests.amounts)
+
+    def least(self, quota: Quota, resource: str) -> int:
+        return (quota.min or {}).get(resource, 0)
+
+    def most(self, quota: Quota, resource: str) -> int:
+        if quota.max is None:
+            return UNLIMITED
+        return quota.max.get(resource, 0 if resource in NATIVE else UNLIMITED)
+
+    def total_least(self, quotas: Quotas, resource: str) -> int:
+        return quotas.total_min.get(resource, 0)
+
+    def compared(self, wanted: Mapping[str, int]) -> Iterable[str]:
+        return {**dict.fromkeys(NATIVE), **wanted}
+
+    def shared(self, pods: PodsWhere, wanted: Mapping[str, int]) -> Iterable[str]:
+        # Everything that they use, also what no pod wants: that is why this costs a visit to each of them.
+        return dict.fromkeys((*NATIVE, *(name for pod in self._pods.placed(pods) for name in pod.requests.amounts)))
+
+
+class Usage:
+    """Of one cycle: what is used now, and what a pod adds."""
+
+    def __init__(self, cycle: Cycle, quotas: Quotas, rules: Rules) -> None:
+        self._cycle, self._quotas, self._rules = cycle, quotas, rules
+
+    def used(self, quota: Quota, resource: str) -> int:
+        return self._cycle.total(quota.pods, resource)
+
+    def exceeds_max(self, quota: Quota, added: Mapping[str, int]) -> bool:
+        rules = self._rules
+        for resource in rules.compared(added):
+            most = rules.most(quota, resource)
+            if most != UNLIMITED and self.used(quota, resource) + added.get(resource, 0) > most:
+                return True
+        return False
+
+    def exceeds_min(self, quota: Quota, added: Mapping[str, int]) -> bool:
+        """Whether the namespace would borrow."""
+        rules, quotas = self._rules, self._quotas
+        return any(
+            self.used(quota, resource) + added.get(resource, 0) > rules.least(quota, resource)
+            for resource in rules.compared(added)
+            if rules.total_least(quotas, resource) != UNLIMITED
+        )
+
+    def exceeds_total(self, added: Mapping[str, int]) -> bool:
+        """Whether all namespaces together would use more than they are guaranteed."""
+        rules, quotas = self._rules, self._quotas
+        for resource in {**dict.fromkeys(rules.shared(quotas.pods, added)), **dict.fromkeys(rules.compared(added))}:
+            total = rules.total_least(quotas, resource)
+            if total != UNLIMITED and self._cycle.total(quotas.pods, resource) + added.get(resource, 0) > total:
+                return True
+        return False
+
+    def borrowing(self, quota: Quota, wanted: Mapping[str, int], without: Mapping[str, int]) -> bool:
+        """Whether it uses more than its min of anything that is wanted, even without these amounts."""
+        rules, quotas = self._rules, self._quotas
+        return any(
+            self.used(quota, resource) - without.get(resource, 0) > rules.least(quota, resource)
+            for resource in rules.shared(quota.pods, wanted)
+            if rules.total_least(quotas, resource) != UNLIMITED
+        )
+
+
+def plus(one: Mapping[str, int], other: Mapping[str, int]) -> Amounts:
+    sums = dict(one)
+    for name, amount in other.items():
+        sums[name] = sums.get(name, 0) + amount
+    return sums

@@ -1,0 +1,317 @@
+"""Coscheduling: pods of a PodGroup wait on Permit until minMember of them have a node.
+
+A pod belongs to the group that its label names. PreFilter keeps it back while members are missing; Permit holds it,
+reserved, until enough members are; one member that fits nowhere releases all of them. Groups that wait at the same
+time yield to the first of them in the order of the queue: no two hold what the other needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+from mooring.base.clock import parse_timestamp
+from mooring.framework import (
+    UNRESOLVABLE,
+    Action,
+    Allow,
+    Args,
+    Clock,
+    Cycle,
+    Diagnosis,
+    Hint,
+    Meta,
+    NodeView,
+    Objects,
+    Plan,
+    Plugin,
+    Pod,
+    Pods,
+    PostFilterRefusal,
+    Queue,
+    QueuedPod,
+    Refusal,
+    Skip,
+    Wait,
+    WaitingPods,
+    WhatIf,
+)
+from mooring.framework.events import POD
+from mooring.plugins.community.compatibility import Compatibility
+from mooring.plugins.community.coscheduling.failures import ExpiringKeys, GroupFailures
+from mooring.plugins.community.coscheduling.members import PODS, GroupMembers, missing_resources
+from mooring.plugins.community.coscheduling.partial_groups import PartialGroups
+from mooring.plugins.community.coscheduling.pod_groups import CoschedulingGroup, group_name
+
+DEFAULT_WAIT_SECONDS = 60
+SHORTEST_PERMITTED_SECONDS = 3
+"""How long a group counts as having its resources where the plugin's time to wait is 0."""
+NO_GROUP = "PodGroup not found"
+NO_GROUP_HERE = "can not find pod group"
+REJECTED_IN_POST_FILTER, REJECTED_IN_UNRESERVE = "optimistic rejection in PostFilter", "rejection in Unreserve"
+
+
+class CoschedulingArgs(Args):
+    """Arguments of Coscheduling."""
+
+    permit_waiting_time_seconds: Annotated[
+        int, Meta(description="How long pods wait for the others of a group without scheduleTimeoutSeconds.")
+    ] = DEFAULT_WAIT_SECONDS
+    pod_group_backoff_seconds: Annotated[
+        int,
+        Meta(description="How long a group that failed is not tried; 0: a second, doubled up to ten by each failure."),
+    ] = 0
+    pod_group_reject_percentage: Annotated[
+        int,
+        Meta(description="A group that lacks no more than this share of its members keeps waiting when one fits not."),
+    ] = 10
+    evict_partial_groups: Annotated[
+        bool,
+        Meta(description="Whether members that are bound without the others (after a crash) are evicted in the end."),
+    ] = True
+    compatibility: Compatibility = "mooring"
+
+    def mistakes(self) -> Iterable[tuple[str, str]]:
+        for name, value in (
+            ("permitWaitingTimeSeconds", self.permit_waiting_time_seconds),
+            ("podGroupBackoffSeconds", self.pod_group_backoff_seconds),
+        ):
+            if value < 0:
+                yield name, f"Invalid value: {value}: must be greater than 0"
+        share = self.pod_group_reject_percentage
+        if not 0 <= share <= 100:
+            yield "podGroupRejectPercentage", f"Invalid value: {share}: must be between 0 and 100"
+
+
+class Coscheduling(Plugin):
+    """Bind the pods of a group together, or none of them."""
+
+    pre_filter_reads_pods = False
+
+    def __init__(
+        self,
+        args: CoschedulingArgs,
+        groups: Objects[CoschedulingGroup],
+        pods: Pods,
+        waiting: WaitingPods,
+        queue: Queue,
+        clock: Clock,
+    ) -> None:
+        self._args, self._groups, self._waiting, self._queue = args, groups, waiting, queue
+        self._is_compatible = args.compatibility == "scheduler-plugins"
+        self._members = GroupMembers(pods, waiting, counts_terminating=self._is_compatible)
+        self._failures = GroupFailures(clock, lambda key: groups.get(*reversed(key.split("/", 1))) is not None)
+        self._permitted = ExpiringKeys(clock)
+        """Groups whose resources were found recently."""
+        self._partial = PartialGroups(clock)
+
+    def events(self) -> Iterable[Hint]:
+        if self._is_compatible:
+            return [Hint(POD, Action.ADD), Hint(CoschedulingGroup, Action.ADD | Action.UPDATE)]
+        return [
+            Hint(POD, Action.ADD, _is_sibling, per_template=True),
+            Hint(CoschedulingGroup, Action.ADD | Action.UPDATE, _is_own_group, per_template=True),
+        ]
+
+    def sort_key(self, queued: QueuedPod) -> tuple[int, float, str, str]:
+        """By priority; then by when the group was created or failed last; members of a group stay together."""
+        pod = queued.pod
+        first = queued.initial_attempt if queued.initial_attempt is not None else queued.timestamp
+        group = self._group_of(pod)
+        if group is None:
+            is_as_recorded = self._is_compatible or group_name(pod.labels)
+            since = first if is_as_recorded else queued.timestamp
+            return (-queued.priority, since, pod.key, pod.key)
+        return (-queued.priority, self._since(group, first), pod.key if self._is_compatible else group.key, pod.key)
+
+    def _since(self, group: CoschedulingGroup, otherwise: float) -> float:
+        failed = self._failures.failed_at(group.key)
+        if failed is not None:
+            return failed
+        created = group.metadata.creation_timestamp
+        return parse_timestamp(created) if created else otherwise
+
+    def pre_filter(self, pod: Pod, cycle: Cycle) -> Skip | Refusal:
+        name = group_name(pod.labels)
+        if not name:
+            return Skip()
+        group = self._groups.get(name, pod.namespace)
+        if group is None:
+            if self._is_compatible:
+                return Skip()  # Permit refuses it, after a node was reserved
+            return _unresolvable(f"PodGroup {pod.namespace}/{name} does not exist")
+        return self._not_ready(pod, group, cycle) or Skip()
+
+    def _not_ready(self, pod: Pod, group: CoschedulingGroup, cycle: Cycle) -> Refusal | None:
+        if self._failures.seconds_left(group.key):
+            return _unresolvable(f"podGroup {group.key} failed recently")
+        members, least = self._members.of(group), group.spec.min_member
+        if len(members) < least:
+            return _unresolvable(
+                f"pre-filter pod {pod.name} cannot find enough sibling pods, current pods number: {len(members)}, "
+                f"minMember of group: {least}"
+            )
+        if len(members) - members.gated < least:
+            return _unresolvable(f"pre-filter pod {pod.name} cannot proceed due to gated pods in the same PodGroup")
+        if not self._is_compatible and (room := int(cycle.nodes.allocatable(PODS).sum())) < least:
+            return _unresolvable(f"PodGroup {group.key} has minMember {least}, and all nodes together run {room} pods")
+        if group.spec.min_resources is None or self._permitted.left(group.key):
+            return None
+        missing = missing_resources(group, cycle.nodes, members.assigned, counts_overcommitted=self._is_compatible)
+        if missing:
+            return _unresolvable(self._gap(group, missing))
+        self._permitted.add(group.key, self._args.permit_waiting_time_seconds or SHORTEST_PERMITTED_SECONDS)
+        return None
+
+    def _gap(self, group: CoschedulingGroup, missing: dict[str, int]) -> str:
+        shown = ", ".join(f"{_amount(resource, amount)} {resource}" for resource, amount in sorted(missing.items()))
+        if self._is_compatible:
+            return f"resource gap: map[{shown}]"
+        return f"PodGroup {group.key} needs {shown} more than is free on all nodes together"
+
+    def post_filter(self, pod: Pod, refused: Diagnosis, what_if: WhatIf) -> Plan | Refusal:
+        group = self._group_of(pod)
+        if group is None:
+            return Refusal(NO_GROUP_HERE) if self._is_compatible or group_name(pod.labels) else Refusal()
+        assigned, least = self._members.assigned(group), group.spec.min_member
+        if len(assigned) >= least:
+            return Refusal()
+        if not self._is_compatible:
+            if left := self._failures.seconds_left(group.key):
+                return PostFilterRefusal(retry_after=left)
+            if (first := self._first_before(pod, group)) is not None:
+                return self._reject_group(pod, group, f"PodGroup {group.key} yields to PodGroup {first.key}")
+            wait = self._wait_seconds(group)
+            if self._args.evict_partial_groups and (plan := self._partial.plan(group, assigned, wait)) is not None:
+                return plan
+        if (least - len(assigned)) * 100 <= self._args.pod_group_reject_percentage * least:
+            return Refusal()
+        return self._reject_group(
+            pod,
+            group,
+            f"PodGroup {group.key} gets rejected due to Pod {pod.name} is unschedulable even after PostFilter",
+        )
+
+    def _reject_group(self, pod: Pod, group: CoschedulingGroup, reason: str) -> Refusal:
+        """Release what its members hold."""
+        self._reject_waiting(group, REJECTED_IN_POST_FILTER)
+        seconds = self._args.pod_group_backoff_seconds
+        if self._is_compatible:
+            if seconds and len(self._members.of(group)) >= group.spec.min_member:
+                self._failures.back_off(group.key, seconds)
+        elif seconds:
+            self._failures.back_off(group.key, seconds)
+        else:
+            self._failures.back_off_longer(group.key)
+        self._forget(group)
+        if self._is_compatible:
+            return Refusal(reason)
+        return PostFilterRefusal(reason, retry_after=self._failures.seconds_left(group.key))
+
+    def _first_before(self, pod: Pod, group: CoschedulingGroup) -> CoschedulingGroup | None:
+        """Of the other groups that wait: the first, if it comes before this one in the queue. Those after it yield.
+
+        So of all groups that wait only the first waits for what others may hold: none waits for another in a circle.
+        """
+        others: dict[str, tuple[tuple[int, float, str], CoschedulingGroup]] = {}
+        for waiting in self._waiting:
+            other = self._group_of(waiting.pod)
+            if other is not None and other.key != group.key:
+                rank = (-waiting.pod.priority, self._created(other), other.key)
+                others[other.key] = min(others.get(other.key, (rank, other)), (rank, other), key=lambda each: each[0])
+        own = (-pod.priority, self._created(group), group.key)
+        before = [each for each in others.values() if each[0] < own]
+        if before:
+            return min(before, key=lambda each: each[0])[1]
+        for _, other in others.values():
+            self._reject_waiting(other, f"PodGroup {other.key} yields to PodGroup {group.key}")
+        return None
+
+    def _created(self, group: CoschedulingGroup) -> float:
+        """Not when it failed: the order of groups that wait must not change while they wait."""
+        created = group.metadata.creation_timestamp
+        return parse_timestamp(created) if created else 0.0
+
+    def permit(self, pod: Pod, node: NodeView, cycle: Cycle) -> Allow | Wait | Refusal:
+        name = group_name(pod.labels)
+        if not name:
+            return Allow()
+        group = self._groups.get(name, pod.namespace)
+        if group is None:
+            return Refusal(NO_GROUP)
+        assigned = self._members.assigned(group)  # the pod is assumed, so it is among them
+        if len(assigned) >= group.spec.min_member:
+            self._failures.clear(group.key)
+            self._partial.complete(group)
+            for waiting in list(self._members.waiting(group)):
+                self._waiting.allow(waiting.pod.uid, self.name)
+            return Allow()
+        is_first = len(assigned) == 1
+        if not self._is_compatible:
+            # Members that are bound already do not count: the others have to be tried now all the same.
+            is_first = sum(1 for each in assigned if each.assumed_at is not None) == 1
+        if is_first:
+            self._queue.activate([each for each in self._members.of(group).pending if each.uid != pod.uid])
+        return Wait(self._wait_seconds(group))
+
+    def _wait_seconds(self, group: CoschedulingGroup) -> float:
+        own, plugins = group.spec.schedule_timeout_seconds, self._args.permit_waiting_time_seconds
+        if own == 0 and self._is_compatible:
+            return plugins  # even where that is 0, too
+        return own or plugins or DEFAULT_WAIT_SECONDS
+
+    def unreserve(self, pod: Pod, node: NodeView, cycle: Cycle) -> None:
+        group = self._group_of(pod)
+        if group is None:
+            return
+        if not self._is_compatible and len(self._members.assigned(group)) >= group.spec.min_member:
+            return  # enough members remain allowed: this one alone failed to be bound, and is tried again
+        self._reject_waiting(group, REJECTED_IN_UNRESERVE)
+        self._forget(group)
+
+    def explain(self, pod: Pod) -> Iterable[str]:
+        if not (name := group_name(pod.labels)):
+            return
+        group = self._groups.get(name, pod.namespace)
+        if group is None:
+            yield f"pod group {pod.namespace}/{name} does not exist"
+            return
+        members, least = self._members.of(group), group.spec.min_member
+        yield f"pod group {group.key}: {len(members)} of {least} members exist, {len(members.assigned)} have a node"
+        if waiting := sum(1 for _ in self._members.waiting(group)):
+            yield f"{waiting} of them wait on permit for the others, {self._wait_seconds(group):g} s at most"
+        if gated := members.gated:
+            yield f"{gated} of the members have scheduling gates"
+        if left := self._failures.seconds_left(group.key):
+            yield f"the group could not be placed and is tried again in {left:.0f} s"
+
+    def _group_of(self, pod: Pod) -> CoschedulingGroup | None:
+        name = group_name(pod.labels)
+        return self._groups.get(name, pod.namespace) if name else None
+
+    def _reject_waiting(self, group: CoschedulingGroup, reason: str) -> None:
+        for waiting in list(self._members.waiting(group)):
+            self._waiting.reject(waiting.pod.uid, self.name, reason)
+
+    def _forget(self, group: CoschedulingGroup) -> None:
+        self._permitted.discard(group.key)
+        self._failures.note(group.key)
+
+
+def _unresolvable(reason: str) -> Refusal:
+    return Refusal(reason, code=UNRESOLVABLE)
+
+
+def _amount(resource: str, amount: int) -> str:
+    return f"{amount / 1000:g}" if resource == "cpu" else str(amount)
+
+
+def _is_sibling(pod: Pod, _old: object, new: object) -> bool:
+    namespace, labels = getattr(new, "namespace", ""), getattr(new, "labels", {})
+    return namespace == pod.namespace and group_name(labels) == group_name(pod.labels)
+
+
+def _is_own_group(pod: Pod, old: CoschedulingGroup | None, new: CoschedulingGroup | None) -> bool:
+    if new is None or (new.namespace, new.name) != (pod.namespace, group_name(pod.labels)):
+        return False
+    return old is None or old.spec != new.spec

@@ -1,0 +1,80 @@
+/** Requests to the API, with the token of the printed link. The token stays in this tab's session storage, and in no address. */
+
+const BASE = "api/v1";
+const KEY = "mooring-token";
+
+export class ApiError extends Error {
+  constructor(status, { code, message, field, near, problems } = {}) {
+    super(message || `The server responded with status ${status}.`);
+    this.status = status;
+    this.code = code ?? "";
+    this.field = field ?? "";
+    this.near = near ?? [];
+    this.problems = problems ?? [];
+  }
+
+  get isUnreachable() {
+    return this.status === 0;
+  }
+}
+
+export function token() {
+  return sessionStorage.getItem(KEY) ?? "";
+}
+
+export function keepToken(text) {
+  sessionStorage.setItem(KEY, text);
+}
+
+/** Called when the server refuses the token. */
+export const onUnauthorized = new EventTarget();
+
+export async function get(path, params = {}, signal = undefined) {
+  return (await request("GET", path + query(params), undefined, signal)).json();
+}
+
+export async function post(path, body, signal = undefined) {
+  return (await request("POST", path, body, signal)).json();
+}
+
+/** The response of the stream, whose body is read as it arrives. */
+export function stream(signal) {
+  return request("GET", "/stream", undefined, signal, "text/event-stream");
+}
+
+function query(params) {
+  const given = Object.entries(params).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  return given.length ? `?${new URLSearchParams(given)}` : "";
+}
+
+async function request(method, path, body, signal, accept = "application/json") {
+  const headers = { Accept: accept };
+  if (token()) headers.Authorization = `Bearer ${token()}`;
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  let response;
+  try {
+    response = await fetch(BASE + path, {
+      method, headers, signal, cache: "no-store", credentials: "omit", referrerPolicy: "no-referrer",
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError(0, { message: "The server does not respond. Does mooring web still run?" });
+  }
+  if (response.ok) return response;
+  const error = await errorOf(response);
+  if (error.status === 401) onUnauthorized.dispatchEvent(new Event("unauthorized"));
+  throw error;
+}
+
+async function errorOf(response) {
+  try {
+    const { error } = await response.json();
+    return new ApiError(response.status, typeof error === "string" ? { message: error } : error);
+  } catch {
+    return new ApiError(response.status);
+  }
+}
+
+export const podPath = (namespace, name) => `/pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
+export const nodePath = (name) => `/nodes/${encodeURIComponent(name)}`;

@@ -1,0 +1,25 @@
+/** What would help: nearest misses, and changes with what to paste. Each was verified by deciding again. */
+
+import { h } from "./dom.js";
+import { count, counted, visible } from "./format.js";
+import { badge, copyable, nodeLink } from "./widgets.js";
+import { written } from "./yaml.js";
+
+export function nearestMisses(nearest) {
+  return h("ul", { class: "misses" }, nearest.map((miss) => h("li", { class: "miss" },
+    h("h3", {}, visible(miss.reasons.join("; ")), " ", badge(miss.plugin || "PreFilter"), h("span", { class: "note" }, counted(miss.count, "node"))),
+    h("p", {}, miss.onlyThis > 1 ? `${count(miss.onlyThis)} nodes fit but for this. ` : "", "Nearest is ", nodeLink(miss.node), `: it ${visible(miss.missing.join(", and it "))}.`),
+    miss.changes.length ? changeList(miss.changes, miss.node) : h("p", { class: "note" }, "Nothing that is known here would do."))));
+}
+
+/** Alternatives, each with its manifest or command. */
+export function changeList(changes, expected) {
+  return h("ul", { class: "changes" }, changes.map((change) => h("li", {},
+    h("p", {}, capitalized(visible(change.change)), change.node && change.node !== expected ? ["; then it goes to ", nodeLink(change.node)] : null, "."),
+    change.manifest ? copyable(written(change.manifest), `YAML: ${change.change}`) : null,
+    change.command ? copyable(`${change.command}\n`, `command: ${change.change}`) : null)));
+}
+
+function capitalized(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1).replace(/\.$/, "");
+}

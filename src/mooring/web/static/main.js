@@ -1,0 +1,155 @@
+/** The page: takes the token from the link, shows the frame, and the view of the address. */
+
+import { keepToken, onUnauthorized, token } from "./api.js";
+import { h, show } from "./dom.js";
+import { clock, duration } from "./format.js";
+import { makeFrame } from "./frame.js";
+import { address, parsed, tokenIn } from "./routes.js";
+import { ClusterStore } from "./store.js";
+import * as theme from "./theme.js";
+import { empty, failure, loading } from "./widgets.js";
+
+/** A view's module is loaded when it is first shown. */
+const VIEWS = {
+  map: () => import("./map-view.js"),
+  queue: () => import("./queue-view.js"),
+  live: () => import("./live-view.js"),
+  pods: () => import("./pod-view.js"),
+  nodes: () => import("./node-view.js"),
+  "what-if": () => import("./what-if-view.js"),
+  compare: () => import("./compare-view.js"),
+  time: () => import("./time-view.js"),
+};
+
+const store = new ClusterStore();
+const main = document.getElementById("main");
+let current = null;
+let frame = null;
+
+theme.apply();
+document.getElementById("skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  main.focus();
+});
+start();
+
+function start() {
+  const link = tokenIn(location.hash);
+  if (link) {
+    keepToken(link.token);
+    history.replaceState(null, "", link.to);
+  }
+  frame = makeFrame(document.getElementById("top"), store);
+  onUnauthorized.addEventListener("unauthorized", askForToken);
+  addEventListener("hashchange", () => {
+    // A link with a token, pasted into a tab that is open.
+    const again = tokenIn(location.hash);
+    if (!again) return route();
+    keepToken(again.token);
+    history.replaceState(null, "", again.to);
+    return begin();
+  });
+  store.addEventListener("status", showConnection);
+  setInterval(showConnection, 1000);
+  begin();
+}
+
+function begin() {
+  show(main, loading("Reading the cluster"));
+  current?.dispose?.();
+  current = null;
+  store.start();
+  const shown = () => {
+    if (store.cluster === null && store.status !== "lost") return;
+    store.removeEventListener("nodes", shown);
+    store.removeEventListener("status", shown);
+    route();
+  };
+  store.addEventListener("nodes", shown);
+  store.addEventListener("status", shown);
+}
+
+async function route() {
+  if (store.cluster === null) {
+    if (store.error) show(main, failure(store.error, () => store.retryNow()));
+    store.addEventListener("nodes", route, { once: true });
+    return;
+  }
+  const { parts, params } = parsed(location.hash);
+  const key = JSON.stringify(parts);
+  frame.select(parts[0]);
+  if (current?.key === key && current.update) {
+    current.update(params);
+    return;
+  }
+  const isFirst = current === null;
+  current?.dispose?.();
+  current = { key };
+  const opened = current;
+  const load = VIEWS[parts[0]];
+  if (!load) {
+    show(main, empty("There is no such view", h("p", {}, h("a", { href: "#/map" }, "Open the map"))));
+    return;
+  }
+  const { view } = await load();
+  if (current !== opened) return;
+  const context = { store, parts, params, navigate: (changed) => navigate(parts, changed), title: setTitle };
+  show(main);
+  window.scrollTo(0, 0);
+  Object.assign(opened, view(main, context));
+  if (!isFirst) main.focus({ preventScroll: true });
+}
+
+/** Changes the params of the shown view; its address follows, without another entry in the history. */
+function navigate(parts, params) {
+  history.replaceState(null, "", address(parts, params));
+}
+
+function setTitle(text) {
+  document.title = text ? `${text} · Mooring` : "Mooring";
+}
+
+function showConnection() {
+  const banner = document.getElementById("banner");
+  frame.showStatus();
+  const isLost = store.status === "lost" && store.cluster !== null;
+  document.documentElement.dataset.connection = store.status;
+  if (!isLost) {
+    banner.hidden = true;
+    return;
+  }
+  const seconds = Math.max(0, Math.round((store.retryAt - Date.now()) / 1000));
+  const text = `${store.error?.message ?? "The connection was lost."} Shown is the cluster as of ${clock(store.lastContact)}.`;
+  if (banner.hidden || banner.dataset.text !== text) {
+    banner.dataset.text = text;
+    show(banner, h("strong", {}, "Connection lost. "), h("span", {}, text), " ",
+      h("span", { id: "retry-in", "aria-hidden": "true" }), " ",
+      h("button", { type: "button", on: { click: () => store.retryNow() } }, "Try now"));
+    banner.hidden = false;
+  }
+  document.getElementById("retry-in").textContent = seconds ? `Next try in ${duration(seconds)}.` : "Trying…";
+}
+
+function askForToken() {
+  store.stop();
+  current?.dispose?.();
+  current = null;
+  const input = h("input", { id: "token", type: "password", autocomplete: "off", spellcheck: "false", required: true });
+  const problem = token() ? "The server does not accept the token of this tab. It changes with each start of mooring web." : "";
+  setTitle("Token needed");
+  show(main, h("form", {
+    class: "state token", on: {
+      submit: (event) => {
+        event.preventDefault();
+        const pasted = input.value.trim();
+        keepToken(tokenIn(pasted.slice(Math.max(0, pasted.indexOf("#"))))?.token ?? pasted);
+        begin();
+      },
+    },
+  },
+  h("h1", {}, "Open the page by its link"),
+  h("p", {}, problem || "mooring web and mooring up print a link that carries a token. This address has none."),
+  h("label", { for: "token" }, "Or paste the link or its token"),
+  h("div", { class: "row" }, input, h("button", { type: "submit", class: "primary" }, "Open"))));
+  input.focus();
+}

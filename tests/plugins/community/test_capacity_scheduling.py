@@ -1,0 +1,160 @@
+"""CapacityScheduling: namespaces stay within their quotas, and get back what they are guaranteed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.framework import Plan, Pod, Refusal
+from mooring.objects.meta import ObjectMeta
+from mooring.plugins.community.capacity_scheduling import CapacityScheduling
+from mooring.plugins.community.capacity_scheduling.quotas import ElasticQuota, ElasticQuotaSpec
+from mooring.plugins.default.node_resources_fit import NodeResourcesFit
+from mooring.testing import Services, a_cluster, a_cycle, a_node, a_plugin, a_pod
+
+COMPATIBLE = "scheduler-plugins"
+
+
+def a_quota(namespace: str, name: str = "quota", created: str = "2026-01-01T00:00:00Z", **spec: Any) -> ElasticQuota:
+    return ElasticQuota(
+        metadata=ObjectMeta(name=name, namespace=namespace, creation_timestamp=created), spec=ElasticQuotaSpec(**spec)
+    )
+
+
+class World:
+    """A node with 20 CPUs, quotas and running pods."""
+
+    def __init__(self, *quotas: ElasticQuota, running: list[Pod] | None = None, **arguments: Any) -> None:
+        self.services = Services(objects={ElasticQuota: list(quotas)})
+        self.plugin = a_plugin(CapacityScheduling, self.services, **arguments)
+        fit = a_plugin(NodeResourcesFit, self.services)
+        node = a_node("node", cpu="20", memory="64Gi", running=running or [])
+        self.cluster = a_cluster(node, plugins=[fit, self.plugin], services=self.services)
+
+    def pre_filter(self, pod: Pod) -> str | None:
+        result = self.plugin.pre_filter(pod, a_cycle(pod, self.cluster))
+        return result.reasons[0] if isinstance(result, Refusal) else None
+
+    def victims(self, pod: Pod) -> list[str] | None:
+        plan = self.cluster.decide(pod).post_filtered.plan
+        return [victim.name for victim in plan.evict] if isinstance(plan, Plan) else None
+
+
+def a_pod_of(team: str, name: str = "pod", cpu: int = 2, **more: Any) -> Pod:
+    return a_pod(name, namespace=team, cpu=str(cpu), **more)
+
+
+TWO = (a_quota("a", min={"cpu": 10}, max={"cpu": 16}), a_quota("b", min={"cpu": 10}, max={"cpu": 20}))
+OVER_MAX = "Pod a/pod is rejected in PreFilter because ElasticQuota a is more than Max"
+OVER_TOTAL = "Pod a/pod is rejected in PreFilter because total ElasticQuota used is more than min"
+
+CASES: dict[str, tuple[Any, dict[str, int], Pod, str | None]] = {
+    "within its min": (TWO, {"a": 8}, a_pod_of("a"), None),
+    "borrowing what the other does not use": (TWO, {"a": 12, "b": 4}, a_pod_of("a"), None),
+    "beyond its max": (TWO, {"a": 16}, a_pod_of("a"), OVER_MAX),
+    "beyond what all are guaranteed": (TWO, {"a": 10, "b": 10}, a_pod_of("a"), OVER_TOTAL),
+    "without a quota": (TWO, {"a": 10, "b": 10}, a_pod_of("c"), None),
+    "of a resource that no quota names": (TWO, {}, a_pod_of("a", memory="1Gi"), None),
+    "that requests nothing of what is used up": (TWO, {"a": 10, "b": 10}, a_pod("pod", namespace="a"), None),
+    "of a number of pods": ((a_quota("a", max={"pods": 1}),), {"a": 2}, a_pod_of("a"), OVER_MAX),
+}
+
+
+def pods_using(used: dict[str, int]) -> list[Pod]:
+    return [a_pod_of(team, f"{team}-{at}") for team, cpus in used.items() for at in range(cpus // 2)]
+
+
+@pytest.mark.parametrize(("quotas", "used", "pod", "reason"), CASES.values(), ids=CASES.keys())
+def test_a_pod(quotas, used, pod, reason):
+    assert World(*quotas, running=pods_using(used)).pre_filter(pod) == reason
+
+
+RECORDED: dict[str, tuple[Any, dict[str, int], Pod, str | None]] = {
+    "what max does not name is forbidden": (TWO, {}, a_pod_of("a", memory="1Gi"), OVER_MAX),
+    "pods are not counted": ((a_quota("a", min={"cpu": 10}),), {"a": 2}, a_pod_of("a"), None),
+}
+
+
+@pytest.mark.parametrize(("quotas", "used", "pod", "reason"), RECORDED.values(), ids=RECORDED.keys())
+def test_with_compatibility(quotas, used, pod, reason):
+    assert World(*quotas, running=pods_using(used), compatibility=COMPATIBLE).pre_filter(pod) == reason
+
+
+INVALID = {
+    "negative": ({"min": {"cpu": -1}}, "spec.min.cpu is -1: it must not be negative"),
+    "unreadable": ({"max": {"cpu": "many"}}, "spec.max.cpu: 'many' is not a quantity"),
+    "contradictory": ({"min": {"cpu": 4}, "max": {"cpu": 2}}, "spec.min.cpu is 4, more than spec.max.cpu 2"),
+}
+
+
+@pytest.mark.parametrize(("spec", "why"), INVALID.values(), ids=INVALID.keys())
+def test_an_impossible_quota_is_named_and_concerns_its_namespace_alone(spec, why):
+    world = World(a_quota("a", **spec), a_quota("b", min={"cpu": 10}))
+    reason = world.pre_filter(a_pod_of("a"))
+    assert reason is not None
+    assert reason.startswith(f"ElasticQuota a/quota is invalid: {why}")
+    assert world.pre_filter(a_pod_of("b")) is None
+    assert next(iter(world.plugin.explain(a_pod_of("a")))).startswith(f"quota a/quota is invalid: {why}")
+
+
+# Preemption
+
+
+def test_a_namespace_within_its_min_takes_back_what_another_borrows_whatever_its_priority():
+    world = World(*TWO, running=[a_pod_of("b", f"b-{at}", priority=100) for at in range(10)])
+    assert world.victims(a_pod_of("a", cpu=4, priority=0)) == ["b-1", "b-0"]
+
+
+def test_it_takes_no_more_than_is_borrowed():
+    world = World(*TWO, running=[*pods_using({"b": 10}), *pods_using({"a": 10})])
+    assert world.victims(a_pod_of("a", cpu=4, priority=1000)) == ["a-1", "a-0"]
+
+
+def test_pods_of_a_namespace_that_borrows_something_else_are_left_alone():
+    lists = {"cpu": 20, "memory": "1Gi", "ephemeral-storage": "1Gi"}
+    quotas = (a_quota("a", min=lists), a_quota("b", min=lists | {"memory": "9Gi"}))
+    running = [a_pod_of("b", "b", cpu=18, memory="9500Mi")]
+    assert World(*quotas, running=running).victims(a_pod_of("a", cpu=4)) is None
+    assert World(*quotas, running=running, compatibility=COMPATIBLE).victims(a_pod_of("a", cpu=4)) == ["b"]
+
+
+def test_pods_without_a_quota_preempt_each_other_by_priority():
+    world = World(*TWO, running=[a_pod_of("c", "low", 10), a_pod_of("a", "a", 10)])
+    assert world.victims(a_pod_of("c", "high", 4, priority=10)) == ["low"]
+    assert world.victims(a_pod_of("c", "equal", 4)) is None
+
+
+def test_a_pod_that_never_preempts_does_not():
+    pod = a_pod_of("a", cpu=4)
+    pod.spec.preemption_policy = "Never"
+    assert World(*TWO, running=pods_using({"b": 20})).victims(pod) is None
+
+
+def test_nominated_pods_count():
+    world = World(*TWO, running=pods_using({"a": 14}))
+    nominated = a_pod_of("a", "nominated")
+    world.services.state.nominations.set(nominated, "node")
+    assert world.pre_filter(a_pod_of("a")) == OVER_MAX
+
+
+# What people see
+
+
+def test_explain_shows_use_and_what_is_borrowed():
+    world = World(*TWO, running=pods_using({"a": 12, "b": 4}))
+    assert list(world.plugin.explain(a_pod_of("a"))) == [
+        "quota a/quota: 12 of 10 cpu in use, 2 borrowed, 16 at most",
+    ]
+    assert list(world.plugin.explain(a_pod_of("b"))) == ["quota b/quota: 4 of 10 cpu in use, 20 at most"]
+    assert list(world.plugin.explain(a_pod_of("c"))) == []
+
+
+def test_the_oldest_quota_of_a_namespace_counts_and_the_others_are_named():
+    newer = a_quota("a", "also", created="2026-01-02T00:00:00Z", max={"cpu": 1})
+    world = World(newer, a_quota("a", max={"cpu": 4}))
+    assert world.pre_filter(a_pod_of("a")) is None
+    assert list(world.plugin.explain(a_pod_of("a"))) == [
+        "quota a/quota: 0 of 0 cpu in use, 4 at most",
+        "quota a/also does not count: the namespace has an older one",
+    ]

@@ -1,0 +1,319 @@
+"""Coscheduling: pods of a group are bound together, and groups do not block each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mooring.base.errors import OperatorMistake
+from mooring.framework import Allow, Plan, Pod, PostFilterRefusal, QueuedPod, Refusal, Skip, Wait
+from mooring.objects.meta import ObjectMeta
+from mooring.objects.placed import placed
+from mooring.plugins.community.coscheduling import Coscheduling
+from mooring.plugins.community.coscheduling.pod_groups import (
+    GROUP_LABEL,
+    CoschedulingGroup,
+    CoschedulingGroupSpec,
+    CoschedulingGroupStatus,
+)
+from mooring.testing import Services, a_cluster, a_cycle, a_node, a_plugin, a_pod
+
+COMPATIBLE = "scheduler-plugins"
+NOTHING: Any = None
+
+
+def a_group(
+    name: str = "train", *, members: int = 2, created: str = "2026-01-01T00:00:00Z", **spec: Any
+) -> CoschedulingGroup:
+    return CoschedulingGroup(
+        metadata=ObjectMeta(name=name, namespace="default", uid=name, creation_timestamp=created),
+        spec=CoschedulingGroupSpec(min_member=members, **spec),
+    )
+
+
+def a_member(name: str, group: str = "train", **more: Any) -> Pod:
+    return a_pod(name, labels={GROUP_LABEL: group}, **more)
+
+
+def terminating(pod: Pod) -> Pod:
+    pod.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
+    return pod
+
+
+class World:
+    """A cluster with one node, groups, pods, and the plugin."""
+
+    def __init__(self, *groups: CoschedulingGroup, pods: list[Pod], pod_room: int = 110, **arguments: Any) -> None:
+        self.services = Services(objects={CoschedulingGroup: list(groups)}, pods=pods)
+        self.cluster = a_cluster(a_node("node", cpu="4", pods=pod_room), services=self.services)
+        self.plugin = a_plugin(Coscheduling, self.services, **arguments)
+
+    def pre_filter(self, pod: Pod) -> str | None:
+        result = self.plugin.pre_filter(pod, a_cycle(pod, self.cluster))
+        return None if isinstance(result, Skip) else result.reasons[0]
+
+    def permit(self, pod: Pod) -> Allow | Wait | Refusal:
+        self.services.state.assume(pod, "node", self.services.clock.now())
+        result = self.plugin.permit(pod, next(iter(self.cluster.nodes)), a_cycle(pod, self.cluster))
+        if isinstance(result, Wait):
+            self.services.waiting_pods.put(pod, "node", "Coscheduling", result.seconds)
+        return result
+
+    def post_filter(self, pod: Pod) -> Any:
+        return self.plugin.post_filter(pod, NOTHING, NOTHING)
+
+    def unreserve(self, pod: Pod) -> None:
+        self.plugin.unreserve(pod, next(iter(self.cluster.nodes)), a_cycle(pod, self.cluster))
+        self.services.state.forget(pod.uid)
+
+
+def two_members(**more: Any) -> list[Pod]:
+    return [a_member("a", **more), a_member("b", **more)]
+
+
+def test_a_pod_without_a_group_is_left_alone():
+    world, pod = World(pods=[]), a_pod("web")
+    assert world.pre_filter(pod) is None
+    assert world.permit(pod) == Allow()
+    assert world.post_filter(pod) == Refusal()
+
+
+def test_members_wait_until_enough_of_them_have_a_node():
+    one, other = two_members()
+    world = World(a_group(schedule_timeout_seconds=30), pods=[one, other])
+    assert world.pre_filter(one) is None
+    assert world.permit(one) == Wait(30)
+    assert world.services.queue.activated == ["b"]
+    assert world.permit(other) == Allow()
+    assert world.services.waiting_pods.allowed == ["a"]
+
+
+PRE_FILTER = {
+    "a group that does not exist is named": (
+        World(pods=two_members()),
+        "PodGroup default/train does not exist",
+    ),
+    "members are missing": (
+        World(a_group(members=3), pods=two_members()),
+        "pre-filter pod a cannot find enough sibling pods, current pods number: 2, minMember of group: 3",
+    ),
+    "a member that is being deleted is missing": (
+        World(a_group(), pods=[a_member("a"), terminating(a_member("b", node="node"))]),
+        "pre-filter pod a cannot find enough sibling pods, current pods number: 1, minMember of group: 2",
+    ),
+    "no nodes have room for so many pods": (
+        World(a_group(members=2), pods=two_members(), pod_room=1),
+        "PodGroup default/train has minMember 2, and all nodes together run 1 pods",
+    ),
+    "the nodes lack resources": (
+        World(a_group(min_resources={"cpu": "7"}), pods=two_members()),
+        "PodGroup default/train needs 3 cpu more than is free on all nodes together",
+    ),
+    "a resource that no node knows": (
+        World(a_group(min_resources={"widgets": 1}), pods=two_members()),
+        "PodGroup default/train needs 1 widgets more than is free on all nodes together",
+    ),
+    "the nodes have enough": (World(a_group(min_resources={"cpu": "4"}), pods=two_members()), None),
+}
+
+
+@pytest.mark.parametrize(("world", "reason"), PRE_FILTER.values(), ids=PRE_FILTER.keys())
+def test_a_group_is_tried_when_it_can_be_placed(world, reason):
+    assert world.pre_filter(a_member("a")) == reason
+
+
+def test_gated_members_do_not_count():
+    world = World(a_group(), pods=[a_member("a"), a_member("b", gates=["example.com/wait"])])
+    assert world.pre_filter(a_member("a")) == ("pre-filter pod a cannot proceed due to gated pods in the same PodGroup")
+
+
+def test_a_member_that_fits_nowhere_releases_the_others_and_the_group_backs_off():
+    one, other = two_members()
+    world = World(a_group(), pods=[one, other])
+    world.permit(one)
+    refusal = world.post_filter(other)
+    assert refusal.reasons == (
+        "PodGroup default/train gets rejected due to Pod b is unschedulable even after PostFilter",
+    )
+    assert isinstance(refusal, PostFilterRefusal)
+    assert refusal.retry_after == 1.0
+    assert world.services.waiting_pods.rejected == [("a", "optimistic rejection in PostFilter")]
+    assert world.pre_filter(other) == "podGroup default/train failed recently"
+    world.services.clock.advance(1.0)
+    assert world.pre_filter(other) is None
+
+
+def test_the_backoff_of_a_group_doubles_up_to_ten_seconds():
+    one, other = two_members()
+    world = World(a_group(), pods=[one, other])
+    seconds = []
+    for _ in range(6):
+        refusal = world.post_filter(other)
+        assert isinstance(refusal, PostFilterRefusal)
+        seconds.append(refusal.retry_after)
+        world.services.clock.advance(10.0)
+    assert seconds == [1, 2, 4, 8, 10, 10]
+
+
+def test_a_timeout_releases_the_whole_group():
+    pods = [a_member(name) for name in "abc"]
+    world = World(a_group(members=3), pods=pods)
+    world.permit(pods[0])
+    world.permit(pods[1])
+    world.services.waiting_pods.reject(pods[0].uid, "Coscheduling", "timeout")
+    world.unreserve(pods[0])
+    assert world.services.waiting_pods.rejected == [("a", "timeout"), ("b", "rejection in Unreserve")]
+
+
+def test_a_member_of_a_complete_group_that_cannot_be_bound_releases_none():
+    pods = [a_member(name) for name in "abc"]
+    world = World(a_group(members=2), pods=pods)
+    for pod in pods:
+        world.permit(pod)
+    world.unreserve(pods[2])
+    assert world.services.waiting_pods.rejected == []
+
+
+def two_groups(**arguments: Any) -> tuple[World, dict[str, Pod]]:
+    """An older and a younger group of three; two of each wait, and no third fits."""
+    pods = {f"{group}-{at}": a_member(f"{group}-{at}", group) for group in ("old", "new") for at in range(3)}
+    old, new = a_group("old", members=3), a_group("new", members=3, created="2026-01-01T00:00:01Z")
+    world = World(old, new, pods=list(pods.values()), pod_group_reject_percentage=50, **arguments)
+    for name in ("old-0", "new-0", "old-1", "new-1"):
+        world.permit(pods[name])
+    return world, pods
+
+
+def test_the_later_of_two_groups_yields_when_it_fails():
+    world, pods = two_groups()
+    assert world.post_filter(pods["new-2"]).reasons == ("PodGroup default/new yields to PodGroup default/old",)
+    assert {name for name, _ in world.services.waiting_pods.rejected} == {"new-0", "new-1"}
+
+
+def test_the_later_of_two_groups_yields_when_the_first_one_fails():
+    world, pods = two_groups()
+    assert world.post_filter(pods["old-2"]).reasons == ()
+    assert world.services.waiting_pods.rejected == [
+        ("new-0", "PodGroup default/new yields to PodGroup default/old"),
+        ("new-1", "PodGroup default/new yields to PodGroup default/old"),
+    ]
+
+
+def test_with_compatibility_both_groups_go_on_waiting():
+    world, pods = two_groups(compatibility=COMPATIBLE)
+    assert world.post_filter(pods["old-2"]) == world.post_filter(pods["new-2"]) == Refusal()
+    assert world.services.waiting_pods.rejected == []
+
+
+# Groups of which some members are bound: after a crash between bindings
+
+
+def test_bound_members_alone_are_evicted_after_the_time_to_wait():
+    bound, pending = a_member("a", node="node"), a_member("b")
+    world = World(a_group(schedule_timeout_seconds=30), pods=[bound, pending])
+    first = world.post_filter(pending)
+    assert isinstance(first, PostFilterRefusal)
+    assert first.retry_after == 30
+    world.services.clock.advance(30)
+    plan = world.post_filter(pending)
+    assert isinstance(plan, Plan)
+    assert [victim.name for victim in plan.evict] == ["a"]
+
+
+LEFT_ALONE = {
+    "it has run": ({"status": CoschedulingGroupStatus(phase="Running")}, {}),
+    "a member has ended": ({"status": CoschedulingGroupStatus(phase="Scheduling", succeeded=1)}, {}),
+    "the arguments demand it": ({}, {"evict_partial_groups": False}),
+    "as scheduler-plugins does": ({}, {"compatibility": COMPATIBLE}),
+}
+
+
+@pytest.mark.parametrize(("more", "arguments"), LEFT_ALONE.values(), ids=LEFT_ALONE.keys())
+def test_bound_members_are_left_alone(more, arguments):
+    group = a_group()
+    for name, value in more.items():
+        setattr(group, name, value)
+    pending = a_member("b")
+    world = World(group, pods=[a_member("a", node="node"), pending], **arguments)
+    for _ in range(2):
+        assert not isinstance(world.post_filter(pending), Plan)
+        world.services.clock.advance(600)
+
+
+def test_a_group_that_was_complete_keeps_its_members_when_one_is_lost():
+    one, other = two_members()
+    world = World(a_group(), pods=[one, other])
+    world.permit(one)
+    world.permit(other)
+    world.services.state.set_pod(placed(one, "node"))
+    world.services.state.forget(other.uid)
+    replacement = a_member("c")
+    for _ in range(2):
+        assert not isinstance(world.post_filter(replacement), Plan)
+        world.services.clock.advance(600)
+
+
+def test_pending_members_are_activated_although_one_is_bound():
+    pods = [a_member("bound", node="node"), a_member("a"), a_member("b")]
+    world = World(a_group(members=3), pods=pods)
+    world.permit(pods[1])
+    assert world.services.queue.activated == ["b"]
+
+
+# The queue
+
+
+def key(world: World, pod: Pod, at: float, first: float = 0.0) -> Any:
+    return world.plugin.sort_key(QueuedPod(pod, at, initial_attempt=first))
+
+
+def test_members_of_groups_of_one_second_stay_together():
+    pods = [a_member("1", "x"), a_member("2", "y"), a_member("3", "x")]
+    world = World(a_group("x"), a_group("y"), pods=pods)
+    assert [pod.name for pod in sorted(pods, key=lambda pod: key(world, pod, 0))] == ["1", "3", "2"]
+
+
+def test_a_pod_without_a_group_waits_behind_those_that_wait_longer():
+    world = World(pods=[])
+    retried, newer = a_pod("retried"), a_pod("newer")
+    assert key(world, newer, at=10, first=10) < key(world, retried, at=20, first=1)
+    world = World(pods=[], compatibility=COMPATIBLE)
+    assert key(world, retried, at=20, first=1) < key(world, newer, at=10, first=10)
+
+
+def test_a_group_that_failed_is_tried_after_others():
+    pods = [a_member("a", "x"), a_member("b", "y")]
+    later = a_group("y", created="2026-01-02T00:00:00Z")
+    world = World(a_group("x"), later, pods=pods)
+    world.services.clock.advance(1e9)
+    assert key(world, pods[0], 0) < key(world, pods[1], 0)
+    world.post_filter(pods[0])
+    assert key(world, pods[1], 0) < key(world, pods[0], 0)
+
+
+# What people see
+
+
+def test_explain_shows_what_the_group_lacks():
+    pods = two_members()
+    world = World(a_group(members=4), pods=pods)
+    world.permit(pods[0])
+    assert list(world.plugin.explain(pods[1])) == [
+        "pod group default/train: 2 of 4 members exist, 1 have a node",
+        "1 of them wait on permit for the others, 60 s at most",
+    ]
+    assert list(World(pods=[]).plugin.explain(pods[0])) == ["pod group default/train does not exist"]
+
+
+ARGUMENTS = {
+    "permit_waiting_time_seconds": (-1, "must be greater than 0"),
+    "pod_group_backoff_seconds": (-1, "must be greater than 0"),
+    "pod_group_reject_percentage": (101, "must be between 0 and 100"),
+}
+
+
+@pytest.mark.parametrize(("name", "value", "why"), [(name, *case) for name, case in ARGUMENTS.items()], ids=ARGUMENTS)
+def test_impossible_arguments_are_refused(name, value, why):
+    with pytest.raises(OperatorMistake, match=f"Invalid value: {value}: {why}"):
+        a_plugin(Coscheduling, Services(), **{name: value})
