@@ -38,7 +38,9 @@ def private_home() -> Iterator[Path]:
 
 def serving_nothing(arguments: Sequence[str]) -> list[str]:
     """The same command, but a scheduler that does not name its port opens none: tests run side by side, and two
-    schedulers would conflict on the usual one."""
+    schedulers would conflict on the usual one. And without a page, which costs another process, unless it is named."""
+    if arguments and arguments[0] == "up" and not {"--web", "--no-web"}.intersection(arguments):
+        arguments = ["up", "--no-web", *arguments[1:]]
     if any("--secure-port" in argument for argument in arguments):
         return list(arguments)
     if arguments and arguments[0] == "run":

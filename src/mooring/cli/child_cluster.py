@@ -42,7 +42,7 @@ async def child_cluster(kubeconfig: Path, options: Sequence[str]) -> AsyncIterat
         # Ctrl-C goes to the whole group of the terminal; the cluster must outlive the scheduler that uses it.
         start_new_session=True,
     )
-    errors = asyncio.create_task(_pass_on(process))
+    errors = asyncio.create_task(errors_passed_on(process))
     died = asyncio.create_task(_died(process))
     try:
         if not await _is_ready(process):
@@ -52,7 +52,7 @@ async def child_cluster(kubeconfig: Path, options: Sequence[str]) -> AsyncIterat
         yield died
     finally:
         died.cancel()
-        await _end(process)
+        await end(process)
         errors.cancel()
 
 
@@ -66,7 +66,7 @@ async def _is_ready(process: asyncio.subprocess.Process) -> bool:
         raise Fault(f"the embedded cluster did not respond within {START_SECONDS:g} s.") from error
 
 
-async def _pass_on(process: asyncio.subprocess.Process) -> str:
+async def errors_passed_on(process: asyncio.subprocess.Process) -> str:
     """Print what the cluster logs; its final message ("Error: …") is returned instead."""
     assert process.stderr is not None
     last_words: list[str] = []
@@ -99,7 +99,8 @@ async def _died(process: asyncio.subprocess.Process) -> None:
     raise Fault(f"the embedded cluster ended unexpectedly (exit code {code}).")
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def end(process: asyncio.subprocess.Process) -> None:
+    """By SIGTERM; by SIGKILL where that takes too long."""
     if process.returncode is not None:
         return
     process.send_signal(signal.SIGTERM)

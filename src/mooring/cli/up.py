@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,6 +50,9 @@ _log = Log("mooring")
 @recording_options
 @tracing_option
 @port_option(0)
+@click.option(
+    "--web/--no-web", default=True, show_default=True, help="Serve a page of the cluster, and print its link."
+)
 @verbosity_option
 def up(
     nodes: int | None,
@@ -63,6 +67,7 @@ def up(
     shutdown_timeout: float,
     secure_port: int,
     tracing_endpoint: str,
+    web: bool,
     **flags: Any,
 ) -> None:
     """Start an embedded cluster with simulated nodes and run the scheduler on it, until Ctrl-C.
@@ -98,12 +103,18 @@ def up(
         f"--feature-gates={name}={on}" for name, on in gates.changed().items() if name in POD_GROUP_DEPENDENCIES
     ]
 
+    of_page = [f"--config={config_file}"] if config_file is not None else []
+    of_page += [f"--plugins={path}" for path in plugins]
+    of_page += [f"--feature-gates={name}={str(on).lower()}" for name, on in gates.changed().items()]
+
     async def main(stop: Stop) -> None:
         from mooring.cli.child_cluster import child_cluster
+        from mooring.cli.child_page import child_page
 
         # Our own code loads while the cluster starts in its process: that takes about as long.
         loading = asyncio.create_task(asyncio.to_thread(importlib.import_module, "mooring.scheduler"))
-        async with child_cluster(kubeconfig, options) as died:
+        async with contextlib.AsyncExitStack() as stack:
+            died = await stack.enter_async_context(child_cluster(kubeconfig, options))
             await loading
             from mooring.cli.plugin_definitions import PluginDefinitions
             from mooring.client import load_own_kubeconfig
@@ -120,6 +131,8 @@ def up(
                 try:
                     await definitions.install(configuration, registry)
                     serving = ServingFlags(secure_port=secure_port, bind_address="127.0.0.1", is_own_cluster=True)
+                    if web:
+                        await stack.enter_async_context(child_page(kubeconfig, of_page))
                     await schedule(
                         connection,
                         configuration,
