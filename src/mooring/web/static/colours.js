@@ -48,10 +48,16 @@ export function colouring(choice, nodes, scheme) {
   if (kind === "zone") return names("Zone", nodes.names.length, (row) => nodes.zones[row] ?? "", "no zone", scheme);
   if (kind === "taints") return names("Taints", nodes.names.length, (row) => taintKeys(nodes.taints[row]), "no taint", scheme);
   if (kind === "label") {
-    return names(`Label ${argument}`, nodes.names.length, (row) => nodes.labels[row]?.[argument] ?? "", "without the label", scheme);
+    return names(`Label ${argument}`, nodes.names.length, (row) => labelOf(nodes, row, argument), "without the label", scheme);
   }
-  const resource = argument in nodes.allocatable ? argument : "cpu";
+  const resource = Object.hasOwn(nodes.allocatable, argument) ? argument : "cpu";
   return shares(`Requested ${resource}`, (row) => measured(nodes, resource, "use", row), scheme);
+}
+
+/** The value of a label; "" where the node has none. */
+export function labelOf(nodes, row, key) {
+  const labels = nodes.labels[row] ?? {};
+  return Object.hasOwn(labels, key) ? labels[key] : "";
 }
 
 function split(choice) {

@@ -75,8 +75,9 @@ export function view(main, { params, navigate, title }) {
       h("div", { class: "sides" },
         h("div", { class: "card" }, text("config-first", "Configuration A", "first", 12, "Empty: the configuration of this page")),
         h("div", { class: "card" }, text("config-second", "Configuration B", "second", 12))),
-      h("details", { class: "card" }, h("summary", {}, "Pods to place"), text("compare-pods", "Manifests", "pods", 12)),
-      h("div", { class: "row" }, h("label", { for: "compare-count", class: "note" }, "Times"), number),
+      h("div", { class: "card stack" },
+        h("div", { class: "row" }, h("label", { for: "compare-count" }, "Place the pod below"), number, h("span", {}, "times, beside the pods that wait already.")),
+        h("details", {}, h("summary", {}, "Manifests of the pods"), text("compare-pods", "Pods, Deployments, Jobs and others", "pods", 12))),
       problem),
     outcome);
   run();

@@ -5,6 +5,7 @@ import { clock, visible } from "./format.js";
 import { badge, nodeLink, podLink } from "./widgets.js";
 
 export const KINDS = {
+  __proto__: null, // kinds come from the server
   bound: ["bound", "good"],
   refused: ["unschedulable", "warn"],
   preempted: ["preempted", "bad"],

@@ -136,8 +136,8 @@ function comparing(field, operator, value, nodes) {
   if (/^labels?[.:]/.test(name)) {
     const key = name.replace(/^labels?[.:]/, "");
     return texts(operator, value, (columns, row) => {
-      const label = columns.labels[row]?.[key];
-      return label === undefined ? [] : [label];
+      const labels = columns.labels[row] ?? {};
+      return Object.hasOwn(labels, key) ? [labels[key]] : [];
     });
   }
   if (name === "label") return texts(operator, value, (columns, row) => labelForms(columns.labels[row]));
@@ -231,7 +231,7 @@ function fits(text, pieces) {
 }
 
 function truth(operator, value, read) {
-  const wanted = { true: true, yes: true, false: false, no: false }[value.value.toLowerCase()];
+  const wanted = { __proto__: null, true: true, yes: true, false: false, no: false }[value.value.toLowerCase()];
   if (wanted === undefined) throw new FilterError(`Write true or false instead of “${value.value}”.`, value.from, value.to);
   if (operator.value !== "=" && operator.value !== "!=") throw new FilterError("Only = and != compare true and false.", operator.from, operator.to);
   const isEqual = operator.value === "=";

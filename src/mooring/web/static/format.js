@@ -57,14 +57,14 @@ export function signed(number) {
   return `${number > 0 ? "+" : "−"}${count(Math.abs(number))}`;
 }
 
-/** Seconds → "3 s", "4 min", "2 h", "5 d". */
+/** Seconds → "3 s", "4 min", "2 h", "5 d"; number and unit stay on one line. */
 export function duration(seconds) {
   if (seconds < 0.001) return "under 1 ms";
-  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
-  if (seconds < 90) return `${rounded(Math.round(seconds))} s`;
-  if (seconds < 90 * 60) return `${Math.round(seconds / 60)} min`;
-  if (seconds < 36 * 3600) return `${Math.round(seconds / 3600)} h`;
-  return `${Math.round(seconds / 86400)} d`;
+  if (seconds < 1) return `${Math.round(seconds * 1000)}\u00a0ms`;
+  if (seconds < 90) return `${rounded(Math.round(seconds))}\u00a0s`;
+  if (seconds < 90 * 60) return `${Math.round(seconds / 60)}\u00a0min`;
+  if (seconds < 36 * 3600) return `${Math.round(seconds / 3600)}\u00a0h`;
+  return `${Math.round(seconds / 86400)}\u00a0d`;
 }
 
 /** A time of the API (RFC 3339, or seconds since 1970) as a Date; null where it is none. */

@@ -43,9 +43,8 @@ export function makeFrame(top, store) {
     const { counts, name: called } = store.cluster;
     name.textContent = called ?? "";
     name.title = `${counted(counts.nodes, "node")}, ${counted(counts.pods, "pod")}`;
-    pending.textContent = count(counts.pending);
+    show(pending, count(counts.pending), h("span", { class: "hidden" }, counts.pending === 1 ? " pending pod" : " pending pods"));
     pending.hidden = !counts.pending;
-    links.get("queue").setAttribute("aria-label", `Queue, ${counted(counts.pending, "pending pod")}`);
   };
   store.addEventListener("cluster", showCluster);
 

@@ -15,7 +15,7 @@ const GROUP_GAP = 14;
  * Returns {x, y, side: Float32Array, height, unit, headings: [{name, y, count}]}; `height` exceeds the given one where squares would
  * become smaller than `least`.
  */
-export function laidOut(weights, groups, width, height, { least = 7, most = 210 } = {}) {
+export function laidOut(weights, groups, width, height, { least = 7, most = 280 } = {}) {
   const sides = relativeSides(weights);
   const ordered = groups.map((group) => ({ ...group, rows: bySize(group.rows, sides) }));
   const hasHeadings = groups.length > 1;

@@ -11,6 +11,7 @@ import { empty, failure, loading } from "./widgets.js";
 
 /** A view's module is loaded when it is first shown. */
 const VIEWS = {
+  __proto__: null, // names come from addresses
   map: () => import("./map-view.js"),
   queue: () => import("./queue-view.js"),
   live: () => import("./live-view.js"),
@@ -88,7 +89,8 @@ async function route() {
   const opened = current;
   const load = VIEWS[parts[0]];
   if (!load) {
-    show(main, empty("There is no such view", h("p", {}, h("a", { href: "#/map" }, "Open the map"))));
+    setTitle("No such view");
+    show(main, h("h1", { class: "hidden" }, "No such view"), empty("There is no such view", h("p", {}, h("a", { href: "#/map" }, "Open the map"))));
     return;
   }
   const { view } = await load();

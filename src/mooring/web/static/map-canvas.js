@@ -3,7 +3,7 @@
 import { oncePerFrame } from "./dom.js";
 import { HEADING, laidOut, neighbour, rowAt } from "./layout.js";
 
-const LABELLED = 56; // pixels from which a square has room for its name
+const LABELLED = 40; // pixels from which a square has room for its name
 const DIMMED = 0.14;
 
 /**
@@ -19,7 +19,7 @@ export class MapCanvas {
   constructor(canvas, room, { onPoint, onOpen }) {
     this.canvas = canvas;
     this.room = room;
-    this.draw = oncePerFrame(() => this.#paint());
+    this.draw = oncePerFrame(() => this.paint());
     this.#observer = new ResizeObserver(() => this.resize());
     this.#observer.observe(room);
     canvas.addEventListener("pointermove", (event) => onPoint(this.#rowOf(event), event));
@@ -76,7 +76,7 @@ export class MapCanvas {
     return rowAt(this.layout, event.clientX - box.left, event.clientY - box.top);
   }
 
-  #paint() {
+  paint() {
     if (this.#model === null || this.layout === null) return;
     const started = performance.now();
     const context = this.canvas.getContext("2d");
@@ -169,11 +169,12 @@ export class MapCanvas {
     for (let row = 0; row < x.length; row += 1) {
       if (side[row] < LABELLED) continue;
       context.globalAlpha = matches[row] ? 1 : 0.4;
-      const size = side[row] > 150 ? 15 : side[row] > 90 ? 13 : 11;
+      const size = side[row] > 150 ? 15 : side[row] > 90 ? 13 : 10.5;
+      const inset = side[row] > 60 ? 8 : 4;
       context.font = `600 ${size}px system-ui, sans-serif`;
-      this.#text(context, shortened(context, nodes.names[row], side[row] - 14), x[row] + 8, y[row] + 8, text, halo);
+      this.#text(context, shortened(context, nodes.names[row], side[row] - inset * 2), x[row] + inset, y[row] + inset, text, halo);
       context.font = `${size}px system-ui, sans-serif`;
-      this.#text(context, `${Math.round(fill(row) * 100)} %`, x[row] + 8, y[row] + 11 + size, text, halo);
+      this.#text(context, `${Math.round(fill(row) * 100)} %`, x[row] + inset, y[row] + inset + 3 + size, text, halo);
     }
     context.globalAlpha = 1;
   }

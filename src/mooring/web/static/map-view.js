@@ -1,6 +1,6 @@
 /** The cluster as a map of nodes, with the same nodes as a list behind it, and decisions as they happen. */
 
-import { colouring } from "./colours.js";
+import { colouring, labelOf } from "./colours.js";
 import { decisionItem } from "./decision-list.js";
 import { announce, debounced, h, oncePerFrame, show } from "./dom.js";
 import { compiled, FilterError, measured } from "./filter.js";
@@ -8,7 +8,7 @@ import { amount, count, counted, percent, visible } from "./format.js";
 import { grouped } from "./layout.js";
 import { MapCanvas } from "./map-canvas.js";
 import { address } from "./routes.js";
-import { onTheme, scheme } from "./theme.js";
+import { forPrint, onTheme, scheme } from "./theme.js";
 import { badge, bar, choice, empty, failure } from "./widgets.js";
 import { WindowList } from "./window-list.js";
 
@@ -26,7 +26,7 @@ export function view(main, { store, params, navigate, title }) {
   const open = (row) => {
     location.hash = address(["nodes", nodes.names[row]]);
   };
-  const controls = h("form", { class: "controls", "aria-label": "Map", on: { submit: (event) => event.preventDefault() } });
+  const controls = h("form", { class: "controls no-print", "aria-label": "Map", on: { submit: (event) => event.preventDefault() } });
   const canvas = h("canvas", { id: "map", role: "img" });
   const tip = h("div", { class: "tip", hidden: true });
   const room = h("div", { class: "map-room", id: "map-room" }, canvas, tip);
@@ -40,7 +40,7 @@ export function view(main, { store, params, navigate, title }) {
   });
   const map = new MapCanvas(canvas, room, { onPoint: (row, event) => point(row, event), onOpen: open });
 
-  const resourceShown = () => (state.fill in nodes.allocatable ? state.fill : "cpu");
+  const resourceShown = () => (Object.hasOwn(nodes.allocatable, state.fill) ? state.fill : "cpu");
 
   const input = h("input", {
     id: "filter", type: "text", value: state.filter, autocomplete: "off", spellcheck: "false", autocapitalize: "off",
@@ -96,7 +96,7 @@ export function view(main, { store, params, navigate, title }) {
     drawControls();
     applyFilter();
     const fill = resourceShown();
-    const size = nodes.allocatable[state.size];
+    const size = Object.hasOwn(nodes.allocatable, state.size) ? nodes.allocatable[state.size] : null;
     const weights = size ?? nodes.names.map(() => 1);
     const colours = colouring(state.color, nodes, scheme());
     const model = { nodes, weights, colouring: colours, matches, fill: (row) => measured(nodes, fill, "use", row), groups: groupsOf(nodes, state.group) };
@@ -126,9 +126,15 @@ export function view(main, { store, params, navigate, title }) {
     tip.style.setProperty("top", `${isLow ? below - tip.offsetHeight - 30 : below}px`);
   }
 
+  /** Paper is light, and is drawn before the next frame would be. */
+  function printed(isPrinting) {
+    forPrint(isPrinting);
+    map.paint();
+  }
+
   function drawDecisions() {
     const shown = store.decisions.slice(0, SHOWN_DECISIONS);
-    const text = store.status === "live" ? "None yet. Create a pod, and its decision appears here." : "A file has no decisions that happen.";
+    const text = store.status === "live" ? "None yet. Create a pod, and its decision appears here." : "Nothing happens in a file. On a cluster that runs, decisions appear here as they are made.";
     show(decisions, shown.length ? shown.map(decisionItem) : h("li", { class: "note" }, text));
   }
 
@@ -141,7 +147,7 @@ export function view(main, { store, params, navigate, title }) {
       h("div", { class: "map-side" },
         h("section", { class: "card side-nodes", "aria-labelledby": "nodes-title" },
           h("div", { class: "card-head" }, h("h2", { id: "nodes-title" }, "Nodes"), matchCount), list.element),
-        h("section", { class: "card side-live", "aria-labelledby": "live-title" },
+        h("section", { class: "card side-live no-print", "aria-labelledby": "live-title" },
           h("div", { class: "card-head" }, h("h2", { id: "live-title" }, "Decisions"), h("a", { href: "#/live" }, "All")), decisions))));
 
   if (!nodes.names.length) {
@@ -152,6 +158,8 @@ export function view(main, { store, params, navigate, title }) {
     [store, "decision", oncePerFrame(drawDecisions)],
     [store, "status", drawDecisions],
     [onTheme, "theme", refresh],
+    [window, "beforeprint", () => printed(true)],
+    [window, "afterprint", () => printed(false)],
   ]);
   refresh();
   drawDecisions();
@@ -202,7 +210,7 @@ export function groupsOf(nodes, choiceOfGroup) {
   if (choiceOfGroup === "zone") return grouped(nodes.names.length, (row) => nodes.zones[row] ?? "");
   if (choiceOfGroup.startsWith("label:")) {
     const key = choiceOfGroup.slice("label:".length);
-    return grouped(nodes.names.length, (row) => nodes.labels[row]?.[key] ?? "");
+    return grouped(nodes.names.length, (row) => labelOf(nodes, row, key));
   }
   return [{ name: "", rows: [...nodes.names.keys()] }];
 }

@@ -15,6 +15,7 @@ import { whyNotForm } from "./why-not.js";
 import { badge, facts, failure, loading, nodeLink, podLink, section, table } from "./widgets.js";
 
 const QUEUES = {
+  __proto__: null,
   active: "it is tried as soon as the scheduler gets to it",
   backoff: "it is tried again when its backoff ends",
   unschedulable: "it is tried again when one of the events below happens, or after five minutes",
@@ -100,7 +101,7 @@ function heading(found, recomputed, decision, store) {
     h("p", { class: "lead", id: "summary" }, ...firstLine(found, recomputed, decision)),
     facts([
       ["Scheduler", visible(found.profile)],
-      found.queue ? ["Queue", `${found.queue}${QUEUES[found.queue] ? `: ${QUEUES[found.queue]}` : ""}`] : null,
+      found.queue && found.queue !== "absent" ? ["Queue", `${found.queue}${QUEUES[found.queue] ? `: ${QUEUES[found.queue]}` : ""}`] : null,
       found.nextAttempt ? ["Next try", `${ago(found.nextAttempt)} (${clock(found.nextAttempt)})`] : null,
       decision.nodes !== undefined ? ["Feasible", `${count(decision.feasibleNodes ?? 0)} of ${counted(decision.nodes, "node")}`] : null,
     ]),

@@ -11,8 +11,17 @@ export function chosen() {
   return kept === "light" || kept === "dark" ? kept : "auto";
 }
 
+let isOnPaper = false;
+
+/** Light while the page is printed. */
+export function forPrint(isPrinting) {
+  isOnPaper = isPrinting;
+  apply();
+}
+
 /** light or dark, as it is shown. */
 export function scheme() {
+  if (isOnPaper) return "light";
   return chosen() === "auto" ? (system.matches ? "dark" : "light") : chosen();
 }
 

@@ -18,7 +18,7 @@ export function results(found, { previous = null } = {}) {
   return [
     found.isPartial ? h("p", { class: "notes" }, "The time for one simulation ended before every pod was decided: this is a part of the outcome.") : null,
     section("Outcome", { id: "outcome", note: found.took === undefined ? undefined : `Decided in ${duration(found.took)}. Nothing was created.` }, tally(found)),
-    section("Placements", { id: "placements" }, placements.length ? placementTable(placements, nodeName, before) : h("p", { class: "note" }, "No pod was to be placed.")),
+    section("Placements", { id: "placements" }, placementParts(placements, nodeName, before)),
     found.moved?.length ? section("Pods that would move", { id: "moved", note: counted(found.moved.length, "pod") },
       table("Pods that would move", [{ title: "Pod" }, { title: "From" }, { title: "To" }, { title: "Because of" }],
         found.moved.slice(0, SHOWN).map((each) => [podLink(each.pod), each.from ? nodeName(each.from) : "pending", each.to ? nodeName(each.to) : badge("pending", "warn"), because(each)]))) : null,
@@ -39,16 +39,41 @@ export function tally(found) {
   return h("dl", { class: "tally" }, entries.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 }
 
+/** New pods stand last in the response, and are what the user looks for: they come first. */
+function placementParts(placements, nodeName, before) {
+  if (!placements.length) return h("p", { class: "note" }, "No pod was to be placed.");
+  const newest = [...placements].reverse();
+  const placed = newest.filter((each) => each.node);
+  const waiting = newest.filter((each) => !each.node);
+  return [
+    placed.length ? placementTable(placed, nodeName, before) : null,
+    waiting.length ? [h("h3", {}, `${counted(waiting.length, "pod")} without a node`), waitingList(waiting, nodeName)] : null,
+  ];
+}
+
+/** Pods with the same message are one entry. */
+function waitingList(waiting, nodeName) {
+  const groups = new Map();
+  for (const each of waiting) {
+    const key = JSON.stringify([each.message, each.nominatedNode ?? ""]);
+    if (groups.has(key)) groups.get(key).push(each);
+    else groups.set(key, [each]);
+  }
+  return h("ul", { class: "waiting" }, [...groups.values()].slice(0, SHOWN).map((group) => h("li", {},
+    h("p", {}, h("strong", {}, listed(group.map((each) => visible(each.pod)), 4))),
+    group[0].preempts?.length ? h("p", {}, "Preempts ", listed(group[0].preempts.map(visible), 4), group[0].nominatedNode ? [" on ", nodeName(group[0].nominatedNode)] : null, ".") : null,
+    group[0].message ? h("p", { class: "note message" }, visible(group[0].message)) : null)));
+}
+
 function placementTable(placements, nodeName, before) {
   return [
-    table("Placements", [{ title: "Pod" }, { title: "Node" }, { title: "Score", class: "number" }, { title: "Runner-up" }, { title: "Ahead by", class: "number" }, { title: "Preempts" }, { title: "Message" }],
+    table("Placements", [{ title: "Pod" }, { title: "Node" }, { title: "Score", class: "number" }, { title: "Runner-up" }, { title: "Ahead by", class: "number" }, { title: "Preempts" }],
       placements.slice(0, SHOWN).map((each) => [
         visible(each.pod),
-        h("span", { class: before.has(each.pod) && before.get(each.pod) !== each.node ? "differs" : "" }, each.node ? nodeName(each.node) : [badge("no node", "warn"), each.nominatedNode ? [" waits for ", nodeName(each.nominatedNode)] : null]),
-        each.score === undefined || each.score === null ? "–" : count(each.score),
+        h("span", { class: before.has(each.pod) && before.get(each.pod) !== each.node ? "differs" : "" }, nodeName(each.node)),
+        each.score ? count(each.score) : "–",
         runnerUp(each, nodeName), each.margin === undefined || each.margin === null ? "–" : signed(each.margin),
         each.preempts?.length ? listed(each.preempts.map(visible), 3) : "–",
-        each.message ? visible(each.message) : "–",
       ])),
     placements.length > SHOWN ? h("p", { class: "note" }, `${counted(placements.length - SHOWN, "more pod")}.`) : null,
   ];

@@ -43,10 +43,10 @@ function addition(text) {
 
 /** "default-scheduler/NodeResourcesFit=3" → {"default-scheduler": {NodeResourcesFit: 3}}. */
 export function weightsOf(text) {
-  const found = {};
+  const found = Object.create(null); // names come from addresses
   for (const entry of names(text)) {
     const [, profile, plugin, weight] = /^(.*)\/([^/=]+)=(\d+)$/.exec(entry) ?? [];
-    if (plugin) (found[profile] ??= {})[plugin] = Number(weight);
+    if (plugin) (found[profile] ??= Object.create(null))[plugin] = Number(weight);
   }
   return found;
 }
@@ -77,7 +77,7 @@ export function requestOf(state) {
 
 /** `count` of every pod of the manifests: {name: count}. Workloads have their own number of replicas. */
 export function countsOf(manifests, count) {
-  const found = {};
+  const found = Object.create(null);
   for (const document of manifests.split(/^---.*$/m)) {
     if (!/^kind:\s*["']?Pod["']?\s*$/m.test(document)) continue;
     const name = /^metadata:\s*(?:\{.*?\bname:\s*|\n(?:\s+.*\n)*?\s+name:\s*)["']?([\w.-]+)/m.exec(document);

@@ -145,7 +145,7 @@ function addNodes(store, state, change) {
   template.addEventListener("input", set);
   const known = options.some(([like]) => like === current.like) ? options : [...options, [current.like, `like ${current.like}`]];
   return h("div", {},
-    h("div", { class: "row" },
+    h("div", { class: "add-nodes" },
       h("div", { class: "field" }, h("label", { for: "what-if-add-count" }, "Add nodes"), number),
       choice("what-if-add-kind", "of the kind", known, current.like, (like) => {
         current.like = like;

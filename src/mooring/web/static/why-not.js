@@ -7,7 +7,7 @@ import { count, signed, visible } from "./format.js";
 import { inColumns, scoreBars } from "./score-bars.js";
 import { badge, failure, loading, nodeLink, table } from "./widgets.js";
 
-const VERDICTS = { passes: "good", rejects: "bad", skips: "" };
+const VERDICTS = { __proto__: null, passes: "good", rejects: "bad", skips: "" };
 
 /** A form that asks about one node; `onChoice(node)` keeps it in the address. */
 export function whyNotForm(store, namespace, name, chosenNode, onChoice) {

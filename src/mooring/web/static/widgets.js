@@ -82,7 +82,7 @@ export function table(caption, allColumns, allRows, attributes = {}) {
   const kept = allColumns.map((_, place) => !allRows.length || allRows.some((cells) => cells[place] !== "–"));
   const columns = allColumns.filter((_, place) => kept[place]);
   const rows = allRows.map((cells) => cells.filter((_, place) => kept[place]));
-  return h("div", { class: "table-wrap", tabindex: "0", role: "region", "aria-label": caption },
+  return h("div", { class: "table-wrap", tabindex: "0", role: "group", "aria-label": caption },
     h("table", attributes,
       h("caption", { class: "hidden" }, caption),
       h("thead", {}, h("tr", {}, columns.map((column) => h("th", { scope: "col", class: column.class ?? "" }, column.title)))),

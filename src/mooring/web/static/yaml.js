@@ -1,7 +1,7 @@
 /** Plain data as YAML to paste: the block style of kubectl. Strings that YAML would read as something else are quoted. */
 
-const AMBIGUOUS = /^(|~|null|true|false|yes|no|on|off|y|n|[-+]?[.\d].*|0[xo].*|[-+]?\.(inf|nan))$/i;
-const PLAIN = /^[A-Za-z_/.][\w./@ -]*$/;
+const AMBIGUOUS = /^(|~|null|true|false|yes|no|on|off|y|n|[-+.\d][-+.\d_:e]*|0[xo][\da-f]*|[-+]?\.(inf|nan))$/i;
+const PLAIN = /^[\w/.][\w./@ -]*$/;
 
 /** A document: objects, lists and scalars. */
 export function written(value) {
