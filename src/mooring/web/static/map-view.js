@@ -22,6 +22,7 @@ export function view(main, { store, params, navigate, title }) {
   const state = { ...DEFAULTS, ...params };
   let [nodes, matches, filterError] = [store.nodes, new Uint8Array(0), null];
   let shape = "";
+  let labelled = { nodes: null, revision: 0, keys: [] };
 
   const open = (row) => {
     location.hash = address(["nodes", nodes.names[row]]);
@@ -57,11 +58,13 @@ export function view(main, { store, params, navigate, title }) {
   }
 
   function drawControls() {
-    const key = JSON.stringify([Object.keys(nodes.allocatable), labelKeys(nodes).slice(0, FREQUENT_LABELS)]);
+    // Labels are counted when nodes have changed, not at every key of the filter.
+    if (labelled.nodes !== nodes || labelled.revision !== nodes.revision) labelled = { nodes, revision: nodes.revision, keys: labelKeys(nodes).slice(0, FREQUENT_LABELS) };
+    const labels = labelled.keys;
+    const resources = Object.keys(nodes.allocatable);
+    const key = JSON.stringify([resources, labels]);
     if (key === shape) return;
     shape = key;
-    const resources = Object.keys(nodes.allocatable);
-    const labels = labelKeys(nodes).slice(0, FREQUENT_LABELS);
     const ofLabels = labels.map((label) => [`label:${label}`, `label ${label}`]);
     show(controls,
       h("div", { class: "field grow" }, h("label", { for: "filter" }, "Filter"), input, problem),
