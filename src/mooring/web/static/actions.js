@@ -35,15 +35,15 @@ export function confirmed(label, question, run) {
 }
 
 export function deletePod(namespace, name) {
-  return confirmed("Delete pod", `Delete ${namespace}/${name}?`, () => api.post("/actions/delete-pod", { namespace, name }).then(() => `Deleted ${namespace}/${name}`));
+  return confirmed("Delete pod", `Delete ${namespace}/${name}?`, () => api.remove(api.podPath(namespace, name)).then(() => `Deleted ${namespace}/${name}`));
 }
 
 export function cordon(node, isCordoned) {
   const verb = isCordoned ? "Uncordon" : "Cordon";
-  return confirmed(verb, `${verb} ${node}?`, () => api.post(`/actions/${verb.toLowerCase()}`, { node }).then(() => `${verb}: ${node}`));
+  return confirmed(verb, `${verb} ${node}?`, () => api.post(`${api.nodePath(node)}/${verb.toLowerCase()}`, {}).then(() => `${verb}: ${node}`));
 }
 
 /** Creates what a what-if decided about, with the rights of the user. */
 export function createPods(read) {
-  return confirmed("Create these pods", "Create them in the cluster?", () => api.post("/actions/create-pods", { pods: read() }).then(() => "Created"));
+  return confirmed("Create these pods", "Create them in the cluster?", () => api.post("/pods", { pods: read() }).then(({ created }) => `Created ${created.join(", ")}`));
 }

@@ -37,6 +37,10 @@ export async function post(path, body, signal = undefined) {
   return (await request("POST", path, body, signal)).json();
 }
 
+export async function remove(path) {
+  return (await request("DELETE", path)).json();
+}
+
 /** The response of the stream, whose body is read as it arrives. */
 export function stream(signal) {
   return request("GET", "/stream", undefined, signal, "text/event-stream");

@@ -150,7 +150,7 @@ function askForToken() {
     },
   },
   h("h1", {}, "Open the page by its link"),
-  h("p", {}, problem || "mooring web and mooring up print a link that carries a token. This address has none."),
+  h("p", {}, problem || "mooring web and mooring up print a link that carries a token; this address has none. Where the page is shared, it is your own bearer token of the cluster."),
   h("label", { for: "token" }, "Or paste the link or its token"),
   h("div", { class: "row" }, input, h("button", { type: "submit", class: "primary" }, "Open"))));
   input.focus();

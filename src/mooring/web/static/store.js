@@ -10,6 +10,7 @@ import { EventParser } from "./events.js";
 
 const KEPT_DECISIONS = 500;
 const LONGEST_PAUSE = 30;
+const LASTING = 20_000; // a stream that ended after this was not refused
 const SILENCE = 45_000; // the server sends a ping more often than this
 
 /** Columns that stand at the top level of GET /nodes, one entry a node. */
@@ -39,8 +40,11 @@ export class ClusterStore extends EventTarget {
       try {
         await this.reload();
         pause = 1;
+        const began = Date.now();
         await this.#follow(signal);
         if (this.status === "static") return;
+        // The server ends streams of users now and then, to review their rights again.
+        if (Date.now() - began > LASTING) continue;
         throw new api.ApiError(0, { message: "The server closed the connection." });
       } catch (error) {
         if (signal.aborted || error.status === 401) return;
