@@ -1,4 +1,4 @@
-"""The files of the page: what a strict Content-Security-Policy and a cluster of strangers' names demand of them."""
+"""The files of the page: what a strict Content-Security-Policy and names from a cluster demand of them."""
 
 import re
 from pathlib import Path
