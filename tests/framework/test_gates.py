@@ -104,9 +104,6 @@ WITHOUT_WHAT_THEY_NEED = {
     "GenericWorkload=true,WorkloadAwarePreemption=true": (
         "WorkloadAwarePreemption is enabled, but depends on features that are disabled: [GangScheduling]"
     ),
-    "DRAWorkloadResourceClaims=true": (
-        "DRAWorkloadResourceClaims is enabled, but depends on features that are disabled: [GenericWorkload]"
-    ),
     "WorkloadWithJob=true": "WorkloadWithJob is enabled, but depends on features that are disabled: [GenericWorkload]",
 }
 

@@ -46,6 +46,7 @@ BUILT_ONE_WAY = frozenset(
         "DRADeviceTaintRules",
         "DRAListTypeAttributes",
         "DRANodeAllocatableResources",
+        "DRAWorkloadResourceClaims",
         "InPlacePodLevelResourcesVerticalScaling",
         "NativeHistograms",
         "NominatedNodeNameForExpectation",
