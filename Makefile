@@ -32,6 +32,11 @@ test-real: $(INSTALLED_DEV) ## Run the tests against the real Kubernetes program
 	scripts/build-helm || echo "Without Helm the tests of its chart are skipped."
 	$(PYTEST) -m real $(PYTEST_ARGS)
 
+.PHONY: screenshots
+screenshots: $(INSTALLED_DEV) ## Make the pictures of the page in docs/images again, by its browser tests
+	scripts/install-debian chromium
+	UPDATE_SCREENSHOTS=1 $(PYTEST) -m real tests/real_browser/test_views.py -k accessible $(PYTEST_ARGS)
+
 .PHONY: test-explore
 test-explore: $(INSTALLED_DEV) ## Run the tests in other orders with other examples (MINUTES=30)
 	$(BIN)/python scripts/explore-tests --minutes $(or $(MINUTES),30) $(PYTEST_ARGS)

@@ -16,13 +16,23 @@ from urllib.parse import urlsplit
 
 from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Request, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Dialog,
+    Page,
+    Request,
+    expect,
+    sync_playwright,
+)
 from tests.real_apiserver.control_plane import debian_program
 
 ROOT = Path(__file__).parents[2]
 SIZE = {"width": 1280, "height": 800}
 # An upper bound for a machine that is busy with other things; nothing waits this long when all is well.
 PATIENCE_MILLISECONDS = 60_000
+expect.set_options(timeout=PATIENCE_MILLISECONDS)
 # No connections of Chromium's own: they would fail on a machine without internet, many at a time.
 QUIET = ["--disable-quic", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
 

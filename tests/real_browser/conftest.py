@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 from tests.real_browser.browser import Tab, a_tab, artefacts, chromium
+from tests.real_browser.clusters import shop
+from tests.real_browser.served import Served, page_of
+from tests.real_kubectl.conftest import Up, mooring_up
 
 HERE = Path(__file__).parent
 FAILED = pytest.StashKey[bool]()
@@ -32,6 +35,20 @@ def pytest_runtest_makereport(
 def browser() -> Iterator[Browser]:
     with chromium() as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Up]:
+    """One running `mooring up` with the shop, for all tests that leave its nodes and Deployments as they found them."""
+    with mooring_up("--cluster=shop.yaml", files={"shop.yaml": shop()}) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def shop_page(cluster: Up) -> Iterator[Served]:
+    """The page of that cluster."""
+    with page_of(cluster) as served:
+        yield served
 
 
 @pytest.fixture
