@@ -104,6 +104,7 @@ def up(
     ]
 
     of_page = [f"--config={config_file}"] if config_file is not None else []
+    of_page += [f"--recording={recording.file}"] if recording.file is not None else []
     of_page += [f"--plugins={path}" for path in plugins]
     of_page += [f"--feature-gates={name}={str(on).lower()}" for name, on in gates.changed().items()]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mooring.base.errors import OperatorMistake
 from mooring.cli.cluster import end_with_stdin
 from mooring.cli.common import verbosity_option
 from mooring.cli.explained_cluster import ExplainedSource, cluster_and_configuration_options
@@ -19,6 +20,7 @@ from mooring.cli.stopping import Stop, run_until_signalled
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from mooring.simulator import Cluster
     from mooring.web.mirror import Mirror
 
 SHUTDOWN_SECONDS = 5.0
@@ -28,6 +30,11 @@ REFRESH_SECONDS = 60.0
 
 @click.command(cls=VerbosityCommand)
 @cluster_and_configuration_options
+@click.option(
+    "--recording",
+    metavar="FILE",
+    help="What `--record` has written, to scroll back through; without --kubeconfig and --context, only that.",
+)
 @click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="PORT", help="0: any that is free.")
 @click.option(
     "--bind",
@@ -58,10 +65,13 @@ def web(source: ExplainedSource, **flags: Any) -> None:
     """
     given = PageFlags(**flags)
     given.check(source)
-    if source.file is not None:
+    if given.is_of_file(source):
         _serve_file(source, given)
     else:
-        run_until_signalled(lambda stop: _serve(_live(source), stop, given), SHUTDOWN_SECONDS)
+        run_until_signalled(
+            lambda stop: _serve(_live(source), stop, given, is_configured=source.config_file is not None),
+            SHUTDOWN_SECONDS,
+        )
 
 
 @dataclass(frozen=True)
@@ -69,6 +79,7 @@ class PageFlags:
     """As given on the command line."""
 
     port: int
+    recording: str | None
     bind_address: str
     tls_cert_file: str
     tls_private_key_file: str
@@ -81,10 +92,18 @@ class PageFlags:
 
         return is_loopback(self.bind_address)
 
+    def is_of_file(self, source: ExplainedSource) -> bool:
+        """Whether no cluster that runs is shown."""
+        return source.file is not None or (
+            self.recording is not None and source.kubeconfig is None and source.context is None
+        )
+
     def check(self, source: ExplainedSource) -> None:
         if bool(self.tls_cert_file) != bool(self.tls_private_key_file):
             raise click.UsageError("--tls-cert-file and --tls-private-key-file belong together.")
-        if self.allow_actions and source.file is not None:
+        if self.recording is not None and source.file is not None:
+            raise click.UsageError("--cluster and --recording exclude each other: each is a cluster in a file.")
+        if self.allow_actions and self.is_of_file(source):
             raise click.UsageError("--allow-actions needs a cluster that runs; a file is only read.")
         if self.is_local:
             return
@@ -93,7 +112,7 @@ class PageFlags:
                 f"--bind {self.bind_address} is not on the loopback interface: it needs --tls-cert-file and "
                 "--tls-private-key-file, as users send their tokens."
             )
-        if source.file is not None:
+        if self.is_of_file(source):
             raise click.UsageError(
                 f"--bind {self.bind_address} needs a cluster that runs, which reviews what users may see; serve a file "
                 "on the loopback interface."
@@ -104,13 +123,34 @@ def _serve_file(source: ExplainedSource, given: PageFlags) -> None:
     from mooring.snapshots import is_snapshot
     from mooring.web.mirror import file_mirror
 
-    cluster = source.read_file()
+    kind: Any = "recording"
+    configuration = None
+    if given.recording is not None:
+        cluster, configuration = _last_recorded(given.recording)
+    else:
+        cluster = source.read_file()
+        kind = "snapshot" if source.file is not None and is_snapshot(source.file) else "file"
     # Outside the server's event loop: the recomputation has one of its own.
-    with source.recomputation(cluster) as recomputation:
-        assert source.file is not None
-        kind: Any = "snapshot" if is_snapshot(source.file) else "file"
-        mirror = file_mirror(source.file, kind, recomputation, source.registry())
-        run_until_signalled(lambda stop: _serve(contextlib.nullcontext(mirror), stop, given), SHUTDOWN_SECONDS)
+    with source.recomputation(cluster, configuration) as recomputation:
+        mirror = file_mirror(given.recording or source.file or "", kind, recomputation, source.registry())
+        is_configured = source.config_file is not None
+
+        async def main(stop: Stop) -> None:
+            await _serve(contextlib.nullcontext(mirror), stop, given, is_configured=is_configured)
+
+        run_until_signalled(main, SHUTDOWN_SECONDS)
+
+
+def _last_recorded(path: str) -> tuple[Cluster, dict[str, Any] | None]:
+    """The cluster at the last decision of a recording, and the configuration that made it."""
+    from mooring.recording import Recording
+    from mooring.replay import cluster_at
+
+    recording = Recording.read(path)
+    if not recording.decisions:
+        raise OperatorMistake(f"The recording {path} has no decisions.")
+    last = len(recording.decisions) - 1
+    return cluster_at(recording, last), recording.configuration_at(last) or None
 
 
 @contextlib.asynccontextmanager
@@ -129,7 +169,9 @@ async def _live(source: ExplainedSource) -> AsyncIterator[Mirror]:
         yield mirror
 
 
-async def _serve(source: contextlib.AbstractAsyncContextManager[Mirror], stop: Stop, given: PageFlags) -> None:
+async def _serve(
+    source: contextlib.AbstractAsyncContextManager[Mirror], stop: Stop, given: PageFlags, *, is_configured: bool
+) -> None:
     from mooring.base.clock import SystemClock
     from mooring.client import ApiClient
     from mooring.scheduler.serving.certificates import ServingCertificates, TlsOptions
@@ -161,7 +203,8 @@ async def _serve(source: contextlib.AbstractAsyncContextManager[Mirror], stop: S
             context=certificates.context if certificates is not None else None,
             hosts=(*LOCAL_NAMES, host) if given.is_local else None,
         )
-        server = WebServer(Api(mirror, allow_actions=given.allow_actions), access, options)
+        api = Api(mirror, allow_actions=given.allow_actions, recording=given.recording, is_configured=is_configured)
+        server = WebServer(api, access, options)
         await stack.enter_async_context(server.serving())
         print_line(f"{server.url}#token={operator.token}" if given.is_local else server.url)
         while not stop.is_set():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -24,6 +25,7 @@ from mooring.web.pending_causes import PendingCauses
 from mooring.web.pod_page import SHOWN_NODES, pod_page
 from mooring.web.pod_search import search_pods
 from mooring.web.queue_page import queue_page
+from mooring.web.recordings import Recordings
 from mooring.web.redaction import redacted
 from mooring.web.responses import bytes_response, encoded, json_response
 from mooring.web.stream import Streams
@@ -35,6 +37,9 @@ ROOT = "/api/v1"
 FRESH_SECONDS = 0.5
 """Columns of nodes are encoded so often at most, however many pages are open."""
 
+OF_A_CLUSTER = ("cluster", "nodes", "queue", "pods", "what-if")
+"""What is served of clusters of the past, too."""
+
 Document = dict[str, Any]
 Handler = Callable[[web.BaseRequest, Rights], Awaitable[web.StreamResponse]]
 
@@ -42,8 +47,26 @@ Handler = Callable[[web.BaseRequest, Rights], Awaitable[web.StreamResponse]]
 class Api:
     """What is served below `/api/v1`."""
 
-    def __init__(self, mirror: Mirror, *, allow_actions: bool = False) -> None:
+    def __init__(
+        self,
+        mirror: Mirror,
+        *,
+        allow_actions: bool = False,
+        recording: str | None = None,
+        is_configured: bool = False,
+    ) -> None:
+        """`recording` is a file; its clusters are decided as recorded, unless the operator has configured it."""
         self.mirror = mirror
+        self.recordings: Recordings[Api] | None = None
+        if recording is not None:
+            self.recordings = Recordings(
+                recording,
+                mirror.registry,
+                mirror.recomputation.gates,
+                mirror.configuration,
+                Api,
+                is_configured=is_configured,
+            )
         self.actions = Actions(mirror.connection, are_allowed=allow_actions)
         self.causes = PendingCauses(mirror)
         self.streams = Streams(mirror, self.counts, self.resources)
@@ -55,6 +78,22 @@ class Api:
         """End streams, and what is computed for clients."""
         self.streams.close()
         self.what_ifs.close()
+        if self.recordings is not None:
+            self.recordings.close()
+
+    async def respond(self, request: web.BaseRequest, rights: Rights) -> web.StreamResponse:
+        """To a request below the root. With `at=N`, by the cluster when recorded decision N was made."""
+        path = request.rel_url.raw_path
+        handler = self.handler(request.method, path)
+        if "at" in request.query and path.removeprefix(ROOT).split("/")[1] in OF_A_CLUSTER:
+            past = await self._recorded_clusters().view_at(request.query["at"])
+            handler = past.handler(request.method, path)
+        return await handler(request, rights)
+
+    def _recorded_clusters(self) -> Recordings[Api]:
+        if self.recordings is None:
+            raise RequestError(404, "there is no recording; `mooring web --recording FILE` shows one.")
+        return self.recordings
 
     def handler(self, method: str, path: str) -> Handler:
         """Of a path. Raises `RequestError` where there is none."""
@@ -70,6 +109,13 @@ class Api:
                 found = {"GET": lambda request, rights: self._node(request, rights, name)}
             case ["queue"]:
                 found = {"GET": self._queue}
+            case ["recording"]:
+                found = {"GET": self._recorded_clusters().page}
+            case ["recording", "replay"]:
+                found = {"POST": self._recorded_clusters().replay}
+            case ["recording", index]:
+                recordings = self._recorded_clusters()
+                found = {"GET": lambda request, rights: recordings.decision(request, rights, index)}
             case ["what-if"]:
                 found = {"POST": self.what_ifs.serve}
             case ["stream"]:
@@ -93,6 +139,9 @@ class Api:
     # The cluster
 
     async def _cluster(self, request: web.BaseRequest, rights: Rights) -> web.StreamResponse:
+        if self.recordings is not None:
+            with contextlib.suppress(RequestError, OperatorMistake):  # /recording reports it
+                await self.recordings.recording()
         return await json_response(request, self.cluster(rights))
 
     def cluster(self, rights: Rights) -> Document:
@@ -106,7 +155,7 @@ class Api:
             "profiles": self._profiles(),
             "resources": self.resources(),
             "recorded": mirror.connection is not None,
-            "recording": None,
+            "recording": self.recordings.summary if self.recordings is not None else None,
             "actions": self.actions.are_allowed,
             "user": rights.user,
             "notes": mirror.notes,

@@ -143,8 +143,7 @@ class WebServer:
         path = request.path
         if path.startswith(f"{ROOT}/"):
             rights = await self._access.rights(request, bearer(request))
-            handler = self._api.handler(request.method, request.rel_url.raw_path)
-            return await handler(request, rights)
+            return await self._api.respond(request, rights)
         if request.method not in ("GET", "HEAD"):
             raise RequestError(405, f"only GET and HEAD of {path[:80]}.", headers={"Allow": "GET, HEAD"})
         file = self._files.get(path)
