@@ -15,6 +15,7 @@ from mooring.plugins.catalogue import catalogue
 from mooring.simulator import Cluster
 from mooring.testing import a_node_object, a_pod
 from mooring.why import Recomputation, explain_owner
+from mooring.why.owners import near_namespace
 
 DEPLOYMENT, REPLICA_SET = ("apps/v1", "Deployment"), ("apps/v1", "ReplicaSet")
 
@@ -76,3 +77,15 @@ def test_an_unknown_owner_is_a_mistake_with_the_nearest_name(name: str, namespac
     with pytest.raises(OperatorMistake) as mistake:
         explained(PODS, DEPLOYMENT, name, namespace)
     assert str(mistake.value) == f'there is no Deployment "{name}" in namespace "{namespace}".{guess}'
+
+
+NAMESPACES = {
+    "a name that is near": ("shpo", ' There is no such namespace. Did you mean "shop"?'),
+    "a namespace that exists": ("shop", ""),
+    "nothing is near": ("kube-system", ""),
+}
+
+
+@pytest.mark.parametrize(("namespace", "text"), NAMESPACES.values(), ids=NAMESPACES.keys())
+def test_a_namespace_that_is_misspelt_is_named(namespace: str, text: str):
+    assert near_namespace(namespace, ["shop", "default", "shop"]) == text

@@ -41,6 +41,11 @@ SHOWN_NODES = 5
     help="Only what the scheduler and the API server have recorded; nothing is listed and nothing decided again.",
 )
 @click.option(
+    "--recording",
+    metavar="FILE",
+    help="What `mooring run --record` wrote: what has changed since the pod was bound.",
+)
+@click.option(
     "-o",
     "--output",
     type=click.Choice(["text", "wide", "json", "yaml"]),
@@ -48,7 +53,9 @@ SHOWN_NODES = 5
     show_default=True,
     help="How to print; wide: the scores of all nodes.",
 )
-def explain(pod: str, source: ExplainedSource, namespace: str | None, recorded: bool, output: str) -> None:
+def explain(
+    pod: str, source: ExplainedSource, namespace: str | None, recorded: bool, recording: str | None, output: str
+) -> None:
     """Explain why POD runs where it does, or why it is still pending.
 
     POD is also the owner of pods, as deployment/web: its pods are grouped by cause; or node/NAME: what runs there, and
@@ -63,6 +70,10 @@ def explain(pod: str, source: ExplainedSource, namespace: str | None, recorded: 
       mooring explain node/node-7
       mooring explain web-0 --cluster prod.snapshot -o wide
     """
+    if recording is not None and recorded:
+        raise click.UsageError("--recording compares with the cluster now, and --recorded lists none: give one.")
+    if recording is not None and (_node_named(pod) or _owner_named(pod)) is not None:
+        raise click.UsageError("--recording is about one pod: what has changed since it was bound.")
     if (node := _node_named(pod)) is not None:
         if recorded:
             raise click.UsageError("--recorded is about one pod: what the scheduler knows of it.")
@@ -76,21 +87,22 @@ def explain(pod: str, source: ExplainedSource, namespace: str | None, recorded: 
     if source.file is not None:
         if recorded:
             raise click.UsageError("--recorded is about a scheduler that runs; a file has none.")
-        found, problem = _look_into_file(pod, namespace, source, output), None
+        found, problem = _look_into_file(pod, namespace, source, recording, output), None
     else:
-        found, problem = _look(pod, namespace, source, recorded, output)
+        found, problem = _look(pod, namespace, source, recorded, recording, output)
     _print(found, output)
     if problem is not None:
         raise Fault(problem)
 
 
 def _print(found: dict[str, Any], output: str) -> None:
-    from mooring.explain import in_full
+    from mooring.explain import in_full, since_recorded
     from mooring.why.pod_document import of_this_version, with_summary
 
     def text() -> str:
         with of_this_version():
-            return in_full(visible_values(found), is_wide=output == "wide")
+            shown = visible_values(found)
+            return in_full(shown, is_wide=output == "wide") + since_recorded(shown)
 
     print_document(with_summary(found), output, text)
 
@@ -157,13 +169,32 @@ def _warn(cluster: Cluster) -> None:
 # One pod
 
 
-def _look_into_file(text: str, namespace: str | None, source: ExplainedSource, output: str) -> dict[str, Any]:
+def _since(recording: str | None, pod: Pod, cluster: Cluster) -> dict[str, Any]:
+    """What a recording knows of a pod that has a node."""
+    if recording is None:
+        return {}
+    from mooring.recording import Recording
+    from mooring.replay import changes_since
+
+    read = Recording.read(recording)
+    for note in read.notes:
+        print_line(f"Note: {note}.", err=True)
+    since = changes_since(read, pod, cluster) if pod.spec.node_name else None
+    if since is None:
+        print_line(f"Warning: {recording} has no decision that gave {pod.key} its node.", err=True)
+    return {} if since is None else {"sinceRecorded": since}
+
+
+def _look_into_file(
+    text: str, namespace: str | None, source: ExplainedSource, recording: str | None, output: str
+) -> dict[str, Any]:
     from mooring.why.pod_document import known
 
     cluster = source.read_file()
     namespace, name = pod_named(text, namespace)
     pod = pod_in(cluster, source, namespace or "default", name)
-    return known(pod) | {"isFile": True, "recomputed": _recomputed(cluster, source, pod, output, None)}
+    recomputed = _recomputed(cluster, source, pod, output, None)
+    return known(pod) | {"isFile": True, "recomputed": recomputed} | _since(recording, pod, cluster)
 
 
 def _recomputed(
@@ -177,7 +208,7 @@ def _recomputed(
 
 
 def _look(
-    text: str, namespace: str | None, source: ExplainedSource, recorded: bool, output: str
+    text: str, namespace: str | None, source: ExplainedSource, recorded: bool, recording: str | None, output: str
 ) -> tuple[dict[str, Any], str | None]:
     """What is known of the pod; and why a scheduler of this user could not add more."""
     from mooring.client import ApiClient
@@ -206,6 +237,7 @@ def _look(
             here = next((each for each in cluster.pods if each.uid == pod.uid), None)
             if here is None:
                 raise Fault("the pod was deleted, or has ended, while the cluster was listed.")
+            found |= _since(recording, here, cluster)
             found["recomputed"] = _recomputed(cluster, source, here, output, configuration)
         except OperatorMistake as error:
             if source.config_file is not None or configuration is None:

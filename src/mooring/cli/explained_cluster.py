@@ -177,7 +177,18 @@ async def _near(client: ApiClient, namespace: str, name: str) -> str:
         listed = [item["metadata"]["name"] for item in await client.list(Pod.KIND, namespace)]
     except ApiError:
         return ""
-    return nearest_names(name, listed)
+    return nearest_names(name, listed) or ("" if listed else await _near_namespace(client, namespace))
+
+
+async def _near_namespace(client: ApiClient, namespace: str) -> str:
+    """For a namespace without pods: whether it exists, and which is near."""
+    from mooring.objects.core import Namespace
+    from mooring.why.owners import near_namespace
+
+    try:
+        return near_namespace(namespace, [item["metadata"]["name"] for item in await client.list(Namespace.KIND)])
+    except ApiError:
+        return ""
 
 
 def nearest_names(name: str, known: Iterable[str]) -> str:
@@ -198,6 +209,10 @@ def pod_in(cluster: Cluster, source: ExplainedSource, namespace: str, name: str)
     near = nearest_names(name, (pod.name for pod in cluster.pods if pod.namespace == namespace))
     if not near and (others := sorted(pod.namespace for pod in cluster.pods if pod.name == name)):
         near = f" there is one in {', '.join(others[:3])}: choose it with -n."
+    if not near:
+        from mooring.why.owners import near_namespace
+
+        near = near_namespace(namespace, (pod.namespace for pod in cluster.pods))
     raise OperatorMistake(
         f'there is no pod "{name}" in namespace "{namespace}" in {source.file} (without those that have ended);'
         f"{near or OTHER_NAMESPACE}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from mooring.base.errors import OperatorMistake, did_you_mean
@@ -66,7 +67,15 @@ def _pods_of(cluster: Cluster, kind: KindKey, namespace: str, name: str) -> list
     if name in named:
         return []
     known = named | {other for of_kind, other in owned if of_kind == kind[1]}
-    raise OperatorMistake(f'there is no {kind[1]} "{name}" in namespace "{namespace}".{did_you_mean(name, known)}')
+    near = did_you_mean(name, known) or near_namespace(namespace, (pod.namespace for pod in cluster.pods))
+    raise OperatorMistake(f'there is no {kind[1]} "{name}" in namespace "{namespace}".{near}')
+
+
+def near_namespace(namespace: str, known: Iterable[str]) -> str:
+    """` There is no such namespace. Did you mean "shop"?`, if that is so."""
+    namespaces = set(known)
+    near = "" if namespace in namespaces else did_you_mean(namespace, namespaces)
+    return f" There is no such namespace.{near}" if near else ""
 
 
 def _owners_between(cluster: Cluster, namespace: str) -> dict[Owner, Owner]:
