@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mooring.base.errors import Fault, MooringError, OperatorMistake
+from mooring.base.errors import ApiError, Fault, MooringError, OperatorMistake
 from mooring.base.visible import visible_values
 from mooring.cli.explained_cluster import (
     NODE_KINDS,
+    NOT_FOUND,
     ExplainedSource,
     live_pod,
     pod_in,
@@ -25,6 +26,7 @@ from mooring.cli.explained_cluster import (
 from mooring.cli.output import print_line
 
 if TYPE_CHECKING:
+    from mooring.client import ApiClient
     from mooring.objects import Pod
     from mooring.simulator import Cluster
 
@@ -194,7 +196,44 @@ def _look_into_file(
     namespace, name = pod_named(text, namespace)
     pod = pod_in(cluster, source, namespace or "default", name)
     recomputed = _recomputed(cluster, source, pod, output, None)
-    return known(pod) | {"isFile": True, "recomputed": recomputed} | _since(recording, pod, cluster)
+    found = known(pod) | {"isFile": True, "recomputed": recomputed} | _since(recording, pod, cluster)
+    group = _group_in(cluster, pod)
+    return found if group is None else found | {"podGroup": group}
+
+
+def _group_in(cluster: Cluster, pod: Pod) -> dict[str, Any] | None:
+    import msgspec
+
+    from mooring.objects.pod_groups import PodGroup
+    from mooring.why.pod_groups import group_of
+
+    documents = cluster.documents.get((PodGroup.KIND.api_version, PodGroup.KIND.kind), ())
+    groups = [msgspec.convert(document, PodGroup) for document in documents]
+    group = next((each for each in groups if (each.namespace, each.name) == (pod.namespace, pod.pod_group_name)), None)
+    return group_of(pod, group, cluster.pods)
+
+
+async def _live_group(client: ApiClient, pod: Pod, *, with_members: bool) -> dict[str, Any] | None:
+    """The group of the pod; None: it names none, or it cannot be read."""
+    import msgspec
+
+    from mooring.objects import Pod
+    from mooring.objects.pod_groups import PodGroup
+    from mooring.why.pod_groups import group_of
+
+    if (name := pod.pod_group_name) is None:
+        return None
+    try:
+        group = await client.get_as(PodGroup, name, pod.namespace)
+    except ApiError as error:
+        if error.code != NOT_FOUND:
+            return None  # the pod is explained without it
+        group = None
+    try:
+        listed = await client.list(Pod.KIND, pod.namespace) if with_members else None
+    except ApiError:
+        listed = None
+    return group_of(pod, group, None if listed is None else [msgspec.convert(each, Pod) for each in listed])
 
 
 def _recomputed(
@@ -219,12 +258,14 @@ def _look(
     connection = source.connection()
     namespace, name = pod_named(text, namespace)
 
-    async def read() -> Pod:
+    async def read() -> tuple[Pod, dict[str, Any]]:
         async with ApiClient(connection) as client:
-            return await live_pod(client, connection, namespace or connection.namespace or "default", name)
+            pod = await live_pod(client, connection, namespace or connection.namespace or "default", name)
+            group = await _live_group(client, pod, with_members=not recorded)
+            return pod, {} if group is None else {"podGroup": group}
 
-    pod = asyncio.run(read())
-    found = known(pod)
+    pod, group = asyncio.run(read())
+    found = known(pod) | group
     queried = query(connection.server, {"explain": pod.key, "configuration": True})
     scheduler = schedulers_know(queried.responses, queried.problems, pod, is_unresponsive=queried.is_unresponsive)
     for sentence in scheduler.problems[1:] if scheduler.is_silent else scheduler.problems:

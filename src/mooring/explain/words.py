@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from mooring.base.durations import go_duration
 from mooring.base.errors import did_you_mean
 from mooring.explain.decision_words import Evidence, placed_lines, refused_lines
+from mooring.explain.group_words import group_lines
 from mooring.explain.plain_words import dominant_reason
 from mooring.explain.recomputed_words import recomputation_lines
 
@@ -48,6 +49,8 @@ def _lines(found: Evidence, is_wide: bool) -> Iterator[str]:
     reason = summary(found)
     status = f"(profile {found['profile']}, {found.get('phase') or 'Pending'})"
     yield f"Pod {found['pod']} {_where(found)} {status}{f': {reason}' if reason else ''}."
+    if (group := found.get("podGroup")) is not None:
+        yield from group_lines(group)
     yield from _by_plugins(found)
     yield from _recorded(found)
     if (recomputed := found.get("recomputed")) is not None:

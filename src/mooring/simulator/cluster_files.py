@@ -11,6 +11,7 @@ from mooring.apiserver import EmbeddedApiServer
 from mooring.base.clock import ManualClock
 from mooring.base.errors import OperatorMistake, Problem
 from mooring.base.nesting import Decoder
+from mooring.framework.gate_table import POD_GROUP_DEPENDENCIES
 from mooring.objects import Node, Pod
 from mooring.simulated.cluster_file import plain_nodes, shown
 from mooring.simulated.document_fields import Mistake
@@ -61,8 +62,11 @@ def _node_of(document: dict[str, Any]) -> Node:
 
 
 def a_server() -> EmbeddedApiServer:
-    """One that defaults, admits and validates, and is never started."""
-    return EmbeddedApiServer(clock=ManualClock(START))
+    """One that defaults, admits and validates, and is never started.
+
+    It takes pod groups with any gates: what a scheduler makes of them depends on the scheduler's own.
+    """
+    return EmbeddedApiServer(clock=ManualClock(START), features=POD_GROUP_DEPENDENCIES)
 
 
 def cluster_of(server: EmbeddedApiServer, notes: list[str] | None = None) -> Cluster:

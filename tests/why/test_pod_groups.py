@@ -1,0 +1,78 @@
+"""The group of a pod: which it waits for and what is missing, from API objects to words."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.explain.group_words import group_lines
+from mooring.objects.pod_groups import POD_GROUP_SCHEDULED, Condition, PodGroup
+from mooring.testing import a_pod, a_pod_group
+from mooring.why.pod_groups import group_of
+
+
+def members(count: int, *, with_node: int = 0, **more):
+    return [a_pod(f"worker-{at}", group="red", node="one" if at < with_node else "", **more) for at in range(count)]
+
+
+GANG = a_pod_group("red", min_count=4)
+CASES = {
+    "no group of that name": (None, members(3), "It waits for PodGroup red, which does not exist."),
+    "too few members": (GANG, members(3), "It waits for gang red: 3 of 4 members exist."),
+    "members without a node": (
+        GANG,
+        members(5, with_node=1),
+        "It waits for gang red: 5 members exist, 1 of 4 that it needs have a node.",
+    ),
+    "a gang that runs": (
+        GANG,
+        members(5, with_node=4),
+        "It belongs to gang red: 4 members have a node, of at least 4.",
+    ),
+    "a basic group": (
+        a_pod_group("red"),
+        members(2, with_node=1),
+        "It belongs to PodGroup red: 1 of 2 members have a node.",
+    ),
+    "pods that were not listed": (GANG, None, "It belongs to gang red, of at least 4."),
+    "pods of other groups and namespaces do not count": (
+        GANG,
+        [*members(1), a_pod("a", group="blue"), a_pod("b", group="red", namespace="other"), a_pod("c")],
+        "It waits for gang red: 1 of 4 members exist.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("group", "pods", "line"), CASES.values(), ids=CASES.keys())
+def test_what_the_group_lacks_is_named(group, pods, line):
+    found = group_of(a_pod("worker-0", group="red"), group, pods)
+    assert found is not None
+    assert list(group_lines(found)) == [f"  {line}"]
+
+
+def test_a_pod_without_a_group_has_none():
+    assert group_of(a_pod(), None, []) is None
+
+
+def test_finished_pods_are_no_members():
+    done = a_pod("old", group="red")
+    done.status.phase = "Succeeded"
+    found = group_of(a_pod("worker-0", group="red"), GANG, [done, *members(2)])
+    assert found is not None
+    assert found["members"] == 2
+
+
+def unschedulable() -> PodGroup:
+    group = a_pod_group("red", min_count=2, topology_key="rack")
+    group.status.conditions = [
+        Condition(type=POD_GROUP_SCHEDULED, status="False", reason="Unschedulable", message="no feasible placements")
+    ]
+    return group
+
+
+def test_topology_and_the_scheduler_s_own_message_follow():
+    found = group_of(a_pod("worker-0", group="red"), unschedulable(), members(2))
+    assert found is not None
+    assert list(group_lines(found))[1:] == [
+        "  All members run on nodes with one value of the label rack.",
+        "  The group: Unschedulable: no feasible placements",
+    ]
