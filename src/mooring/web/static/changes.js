@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 import { count, counted, visible } from "./format.js";
-import { badge, copyable, nodeLink } from "./widgets.js";
+import { badge, capital, copyable, nodeLink } from "./widgets.js";
 import { written } from "./yaml.js";
 
 export function nearestMisses(nearest) {
@@ -15,11 +15,7 @@ export function nearestMisses(nearest) {
 /** Alternatives, each with its manifest or command. */
 export function changeList(changes, expected) {
   return h("ul", { class: "changes" }, changes.map((change) => h("li", {},
-    h("p", {}, capitalized(visible(change.change)), change.node && change.node !== expected ? ["; then it goes to ", nodeLink(change.node)] : null, "."),
+    h("p", {}, capital(visible(change.change)).replace(/\.$/, ""), change.node && change.node !== expected ? ["; then it goes to ", nodeLink(change.node)] : null, "."),
     change.manifest ? copyable(written(change.manifest), `YAML: ${change.change}`) : null,
     change.command ? copyable(`${change.command}\n`, `command: ${change.change}`) : null)));
-}
-
-function capitalized(text) {
-  return text.charAt(0).toUpperCase() + text.slice(1).replace(/\.$/, "");
 }

@@ -11,7 +11,8 @@ export const KINDS = {
   preempted: ["preempted", "bad"],
   arrived: ["created", ""],
   deleted: ["deleted", ""],
-  error: ["failed", "bad"],
+  failed: ["failed", "bad"],
+  held: ["held back", "warn"],
 };
 
 export function kindBadge(kind) {

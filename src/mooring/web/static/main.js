@@ -22,6 +22,9 @@ const VIEWS = {
   time: () => import("./time-view.js"),
 };
 
+/** A pod has a namespace and a name, a node a name; without them, what lists them is shown. */
+const LEAST_PARTS = { __proto__: null, pods: 3, nodes: 2 };
+
 const store = new ClusterStore();
 const main = document.getElementById("main");
 let current = null;
@@ -52,7 +55,8 @@ function start() {
   });
   store.addEventListener("status", showConnection);
   setInterval(showConnection, 1000);
-  begin();
+  if (token()) begin();
+  else askForToken();
 }
 
 function begin() {
@@ -77,6 +81,10 @@ async function route() {
     return;
   }
   const { parts, params } = parsed(location.hash);
+  if (parts.length < (LEAST_PARTS[parts[0]] ?? 1)) {
+    location.replace(parts[0] === "nodes" ? "#/map" : "#/queue");
+    return;
+  }
   const key = JSON.stringify(parts);
   frame.select(parts[0]);
   if (current?.key === key && current.update) {

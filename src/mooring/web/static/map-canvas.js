@@ -5,6 +5,7 @@ import { HEADING, laidOut, neighbour, rowAt } from "./layout.js";
 
 const LABELLED = 40; // pixels from which a square has room for its name
 const DIMMED = 0.14;
+const EDGE = 4; // around the squares, for the ring of the outermost
 
 /**
  * `model` is {nodes, weights, groups, colouring, fill(row) → 0..1, matches: Uint8Array, hasFilter}.
@@ -60,8 +61,8 @@ export class MapCanvas {
     const height = this.room.clientHeight;
     if (!width) return;
     const labelled = { least: this.#model.least ?? 7 };
-    this.layout = laidOut(this.#model.weights, this.#model.groups, width, height, labelled);
-    this.#size = { width, height: Math.max(this.layout.height, 1) };
+    this.layout = laidOut(this.#model.weights, this.#model.groups, width - 2 * EDGE, height - 2 * EDGE, labelled);
+    this.#size = { width, height: this.layout.height + 2 * EDGE };
     const ratio = window.devicePixelRatio || 1;
     this.canvas.width = Math.round(width * ratio);
     this.canvas.height = Math.round(this.#size.height * ratio);
@@ -73,7 +74,7 @@ export class MapCanvas {
   #rowOf(event) {
     if (this.layout === null) return -1;
     const box = this.canvas.getBoundingClientRect();
-    return rowAt(this.layout, event.clientX - box.left, event.clientY - box.top);
+    return rowAt(this.layout, event.clientX - box.left - EDGE, event.clientY - box.top - EDGE);
   }
 
   paint() {
@@ -85,6 +86,7 @@ export class MapCanvas {
     const colour = (name) => style.getPropertyValue(name).trim();
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, this.#size.width, this.#size.height);
+    context.translate(EDGE, EDGE);
     this.#squares(context, colour("--tile-empty"));
     this.#marks(context, colour("--bad"), colour("--text"));
     this.#headings(context, colour("--text"), colour("--muted"));

@@ -28,7 +28,7 @@ export function view(main, { store, parts, title }) {
     } catch (error) {
       if (error.name === "AbortError") return;
       shown = "";
-      show(body, failure(error, load, nodeLink));
+      show(body, h("h1", { class: "hidden" }, visible(name)), failure(error, load, nodeLink));
     }
   }
 

@@ -7,12 +7,11 @@ import { atMostEvery, h, show } from "./dom.js";
 import { ago, clock, count, counted, listed, visible } from "./format.js";
 import { funnel } from "./funnel.js";
 import { listen } from "./map-view.js";
-import { capital } from "./queue-view.js";
 import { address } from "./routes.js";
 import { scoreBars, scoredSentence } from "./score-bars.js";
 import { onTheme } from "./theme.js";
 import { whyNotForm } from "./why-not.js";
-import { badge, facts, failure, loading, nodeLink, podLink, section, table } from "./widgets.js";
+import { badge, capital, facts, failure, loading, nodeLink, podLink, section, table } from "./widgets.js";
 
 const QUEUES = {
   __proto__: null,
@@ -44,7 +43,7 @@ export function view(main, { store, parts, params, navigate, title }) {
     } catch (error) {
       if (error.name === "AbortError") return;
       shown = "";
-      show(body, failure(error, load, (near) => podLink(near.includes("/") ? near : `${namespace}/${near}`)));
+      show(body, h("h1", { class: "hidden" }, visible(`${namespace}/${name}`)), failure(error, load, (near) => podLink(near.includes("/") ? near : `${namespace}/${near}`)));
     }
   }
 

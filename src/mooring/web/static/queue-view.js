@@ -4,7 +4,7 @@ import * as api from "./api.js";
 import { atMostEvery, h, show } from "./dom.js";
 import { ago, count, counted, visible } from "./format.js";
 import { listen } from "./map-view.js";
-import { badge, empty, failure, loading, nodeLink, podLink, table } from "./widgets.js";
+import { badge, capital, empty, failure, loading, nodeLink, podLink, table } from "./widgets.js";
 
 const SHOWN_PODS = 12;
 
@@ -78,8 +78,4 @@ export function ownerText(owner) {
 
 function sinceText(since) {
   return since ? ago(since).replace(/ ago$/, "") : "–";
-}
-
-export function capital(text) {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -8,9 +8,9 @@ import { nodeLink, table } from "./widgets.js";
 
 /**
  * `scores` is {plugins: [{name, weight}], nodes: [{name, total, parts: [{raw, normalized, weighted}]}]}.
- * `chosen` is marked. Plugins that give no node a point are named, not drawn.
+ * `chosen` is marked. `nodeName` makes the name of a node, which may not exist. Plugins that give no node a point are named, not drawn.
  */
-export function scoreBars(scores, { chosen = null, own = null, highest = null, more = null } = {}) {
+export function scoreBars(scores, { chosen = null, own = null, highest = null, more = null, nodeName = nodeLink } = {}) {
   const { plugins, nodes } = scores;
   const drawn = plugins.map((plugin, place) => ({ ...plugin, place })).filter(({ place }) => nodes.some((node) => node.parts[place]?.weighted));
   const silent = plugins.filter((_, place) => !nodes.some((node) => node.parts[place]?.weighted));
@@ -22,13 +22,13 @@ export function scoreBars(scores, { chosen = null, own = null, highest = null, m
     numbers.hidden = !numbers.hidden;
     toggle.setAttribute("aria-expanded", String(!numbers.hidden));
     toggle.textContent = numbers.hidden ? "Show numbers" : "Hide numbers";
-    if (!numbers.firstChild) show(numbers, scoreTable(scores));
+    if (!numbers.firstChild) show(numbers, scoreTable(scores, nodeName));
   });
   return h("div", { class: "scores" },
     h("ul", { class: "series" }, drawn.map((plugin) => h("li", {}, h("span", { class: "swatch", "aria-hidden": "true", style: { "background-color": seriesColour(scheme(), plugin.place) } }),
       h("span", {}, visible(plugin.name)), h("span", { class: "note" }, `×${plugin.weight}`)))),
     h("ol", { class: "score-rows" }, nodes.map((node) => h("li", { class: node.name === chosen ? "chosen" : "" },
-      h("span", { class: "score-name" }, nodeLink(node.name), node.name === chosen ? h("span", { class: "badge good" }, "chosen") : node.name === own ? h("span", { class: "badge" }, "runs here") : null),
+      h("span", { class: "score-name" }, nodeName(node.name), node.name === chosen ? h("span", { class: "badge good" }, "chosen") : node.name === own ? h("span", { class: "badge" }, "runs here") : null),
       h("span", { class: "score-bar", role: "img", "aria-label": partsText(drawn, node) }, drawn.map((plugin) => segment(plugin, node, top))),
       h("span", { class: "number score-total" }, count(node.total))))),
     silent.length ? h("p", { class: "note" }, `No points from ${silent.map((plugin) => plugin.name).join(", ")}.`) : null,
@@ -48,9 +48,9 @@ function partsText(drawn, node) {
 }
 
 /** Plugins × nodes: raw, of 100, weighted. */
-export function scoreTable({ plugins, nodes }) {
+export function scoreTable({ plugins, nodes }, nodeName = nodeLink) {
   return table("Scores: raw, of 100, and with the weight", [{ title: "Node" }, { title: "Total", class: "number" }, ...plugins.map((plugin) => ({ title: `${plugin.name} ×${plugin.weight}`, class: "number" }))],
-    nodes.map((node) => [nodeLink(node.name), count(node.total), ...node.parts.map((part) => partCell(part))]));
+    nodes.map((node) => [nodeName(node.name), count(node.total), ...node.parts.map((part) => partCell(part))]));
 }
 
 function partCell({ raw, normalized, weighted }) {

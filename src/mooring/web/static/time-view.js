@@ -10,7 +10,7 @@ import { funnel } from "./funnel.js";
 import { MapCanvas } from "./map-canvas.js";
 import { groupsOf } from "./map-view.js";
 import { because } from "./moves.js";
-import { address } from "./routes.js";
+import { address, podParts } from "./routes.js";
 import { scoreBars } from "./score-bars.js";
 import { onTheme, scheme } from "./theme.js";
 import { showProblem } from "./what-if-view.js";
@@ -29,7 +29,11 @@ export function view(main, { store, params, navigate, title }) {
       copyable("mooring run --record decisions.mooring\nmooring web --recording decisions.mooring\n", "commands that record and open a recording"))));
     return {};
   }
-  const total = recording.decisions;
+  if (!recording.decisions) {
+    show(main, h("div", { class: "page-head" }, h("h1", {}, "Time")), h("div", { class: "card" }, empty("Nothing is recorded yet", "Decisions appear here once the scheduler has made some. Open the view again then.")));
+    return {};
+  }
+  let total = recording.decisions;
   const state = { at: place(params.at, total) };
   let [items, request, shownAt] = [[], null, -1];
 
@@ -44,8 +48,8 @@ export function view(main, { store, params, navigate, title }) {
   let thenNodes = store.nodes;
   const list = new WindowList({
     id: "recorded", label: "Recorded decisions", rowHeight: 44, nameOf: (item) => item.index, onOpen: (item) => go(item.index),
-    row: (item) => [h("span", { class: "number note" }, clock(item.time)), h("span", { class: "node-name" }, visible(podKey(item.pod))), kindBadge(item.kind),
-      h("span", { class: "node-note note" }, visible(item.node ?? item.message ?? ""), item.differs ? badge("differs", "warn") : null)],
+    row: (item) => [h("span", { class: "number note" }, clock(item.time)), h("span", { class: "node-note note" }, h("span", {}, visible(item.node ?? item.message ?? ""))),
+      kindBadge(item.kind), h("span", { class: "node-name" }, visible(podKey(item.pod)))],
   });
 
   async function go(at, isListKept = true) {
@@ -68,6 +72,9 @@ export function view(main, { store, params, navigate, title }) {
     try {
       const found = await api.get("/recording", { at: state.at, window: WINDOW });
       items = found.items;
+      // A recording that is still written grows.
+      total = Math.max(total, found.total);
+      range.max = String(total - 1);
       list.set(items);
     } catch (error) {
       show(detail, failure(error, () => go(state.at)));
@@ -79,11 +86,17 @@ export function view(main, { store, params, navigate, title }) {
     request = new AbortController();
     const { at } = state;
     try {
-      const [found, nodes] = await Promise.all([api.get(`/recording/${at}`, {}, request.signal), api.get("/nodes", { at }, request.signal)]);
+      const { signal } = request;
+      const [found, nodes] = await Promise.all([api.get(`/recording/${at}`, {}, signal), api.get("/nodes", { at }, signal)]);
+      // Evidence has the chosen node only; decided again on that state, the pod has the scores of others beside it.
+      const then = await api.get(api.podPath(...podParts(podKey(found.pod))), { at }, signal).catch((error) => {
+        if (error.name === "AbortError") throw error;
+        return {};
+      });
       shownAt = at;
       thenNodes = nodes;
       drawMap(found);
-      show(detail, decisionDetail(found, items.find((each) => each.index === at)));
+      show(detail, decisionDetail({ ...found, funnel: then.funnel, scores: then.scores }, items.find((each) => each.index === at)));
     } catch (error) {
       if (error.name !== "AbortError" && shownAt !== at) show(detail, failure(error, () => go(at)));
     }
@@ -100,14 +113,14 @@ export function view(main, { store, params, navigate, title }) {
   const slide = debounced(() => go(Number(range.value)), 60);
   range.addEventListener("input", slide);
 
-  show(main,
+  show(main, h("div", { class: "stack" },
     h("div", { class: "page-head" }, h("h1", {}, "Time"), h("p", { class: "note" }, `${counted(total, "recorded decision")}, ${clock(recording.from)} to ${clock(recording.to)}.`)),
     h("div", { class: "card" }, label, h("div", { class: "scrubber" }, step(-1), range, step(1))),
     h("div", { class: "time-layout" },
       h("section", { class: "card time-list", "aria-label": "Recorded decisions" }, list.element),
       h("div", { class: "stack" }, detail,
         section("The cluster then", { class: "time-map", note: "Nodes before the decision, filled by requested cpu." }, room))),
-    replaySection());
+    replaySection()));
   go(state.at, false);
   const redraw = () => shownAt >= 0 && loadDecision();
   onTheme.addEventListener("theme", redraw);
@@ -136,7 +149,7 @@ function decisionDetail(found, item) {
   const pod = podKey(found.pod ?? item?.pod ?? "");
   const node = decision.node ?? found.node ?? item?.node;
   const message = decision.message ?? found.message ?? item?.message;
-  const steps = found.funnel ?? funnelOf(decision);
+  const steps = found.funnel?.length ? found.funnel : funnelOf(decision);
   return [
     section("The decision", { id: "decision-head" },
       h("p", { class: "lead" }, podLink(pod), node ? [" was placed on ", nodeLink(node), "."] : " found no node.", " ", item ? kindBadge(item.kind) : null),
@@ -202,11 +215,19 @@ function replaySection() {
 function replayed(found) {
   const differing = found.differing ?? [];
   return [
-    h("p", { class: "lead" }, differing.length ? `${count(differing.length)} of ${counted(found.decisions, "decision")} would have differed.` : `All ${counted(found.decisions, "decision")} would have been the same.`, found.took ? h("span", { class: "note" }, ` Decided in ${duration(found.took)}.`) : null),
+    found.isPartial ? h("p", { class: "notes" }, "The time for one replay ended before the last decision: mooring replay takes all of them.") : null,
+    h("p", { class: "lead" }, differing.length ? `${count(found.differs ?? differing.length)} of ${counted(found.decisions, "decision")} would have differed.` : `All ${counted(found.decisions, "decision")} would have been the same.`, found.took ? h("span", { class: "note" }, ` Decided in ${duration(found.took)}.`) : null),
     differing.length ? table("Decisions that would have differed", [{ title: "Time" }, { title: "Pod" }, { title: "Was" }, { title: "Would be" }, { title: "Because of" }],
       differing.slice(0, SHOWN).map((each) => [h("a", { href: address(["time"], { at: each.index }) }, clock(each.time) || count(each.index)), visible(podKey(each.pod)), side(each.was), side(each.would), because(each)])) : null,
+    skippedCount(found.skipped) ? h("p", { class: "note" }, `${counted(skippedCount(found.skipped), "decision")} could not be taken again.`) : null,
+    (found.notes ?? []).map((note) => h("p", { class: "note" }, visible(note))),
     differing.length > SHOWN ? h("p", { class: "note" }, `${counted(differing.length - SHOWN, "more decision")}.`) : null,
   ];
+}
+
+/** By reason, or in all. */
+function skippedCount(skipped) {
+  return typeof skipped === "object" ? Object.values(skipped ?? {}).reduce((sum, each) => sum + Number(each), 0) : Number(skipped ?? 0);
 }
 
 function side(value) {

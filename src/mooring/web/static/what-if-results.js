@@ -92,8 +92,8 @@ export function scoresByPod(scores) {
   return Object.entries(scores);
 }
 
-function scoreSections(found) {
+function scoreSections(found, nodeName) {
   const chosen = new Map((found.placements ?? []).map((each) => [each.pod, each.node]));
   return scoresByPod(found.scores).filter(([, scores]) => scores.nodes?.length).slice(0, SHOWN_SCORES).map(([pod, scores]) =>
-    section(pod ? `Scores of ${visible(pod)}` : "Scores", { class: "scores-of" }, scoreBars({ ...scores, nodes: scores.nodes.slice(0, 10) }, { chosen: chosen.get(pod) ?? scores.nodes[0].name })));
+    section(pod ? `Scores of ${visible(pod)}` : "Scores", { class: "scores-of" }, scoreBars({ ...scores, nodes: scores.nodes.slice(0, 10) }, { nodeName, chosen: chosen.get(pod) ?? scores.nodes[0].name })));
 }

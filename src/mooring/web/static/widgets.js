@@ -41,9 +41,13 @@ export function failure(error, retry = null, linkOf = null) {
   return h("div", { class: "state failed", role: "alert" },
     icon("alert", "state-icon"),
     h("h2", {}, error.status === 404 ? "Not found" : error.status === 403 ? "Not allowed" : error.status === 429 || error.status === 503 ? "Too busy" : "That did not work"),
-    h("p", {}, visible(error.message)),
+    h("p", {}, capital(visible(error.message))),
     near.length && linkOf ? h("p", {}, "Did you mean ", near.map((name, place) => [place ? (place === near.length - 1 ? " or " : ", ") : "", linkOf(name)]), "?") : null,
     retry ? h("button", { type: "button", on: { click: retry } }, "Try again") : null);
+}
+
+export function capital(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 /** A horizontal bar of a share; the number stands beside it, for those who do not see it. */
