@@ -25,6 +25,7 @@ from mooring.framework import Allow, Cycle, NodeView, Plugin, Pod, Refusal, Wait
 from mooring.objects import Kind, Node
 from mooring.objects.object_store import Present
 from mooring.objects.placed import placed
+from mooring.recording import Recorder
 
 ELSEWHERE = "elsewhere"
 """Where another scheduler binds pods; no node has the name, so no node's room is taken."""
@@ -234,8 +235,10 @@ def a_node(name: str, milli_cpu: int = NODE_MILLI_CPU) -> dict[str, Any]:
     return {"metadata": {"name": name}, "status": {"capacity": resources, "allocatable": resources}}
 
 
-async def churn(server: EmbeddedApiServer, *, seed: int, count: int, lives: int = 2) -> None:
-    """So many actions, spread over so many lives of the scheduler; the last one is examined."""
+async def churn(
+    server: EmbeddedApiServer, *, seed: int, count: int, lives: int = 2, recorder: Recorder | None = None
+) -> None:
+    """So many actions, spread over so many lives of the scheduler; the last one is examined. One life is recorded."""
     Troublemaker.seed = seed
     others = asyncio.all_tasks()
     config = a_configuration(a_profile("default-scheduler", plugins=["Troublemaker"]))
@@ -243,7 +246,7 @@ async def churn(server: EmbeddedApiServer, *, seed: int, count: int, lives: int 
     for life in range(1, lives + 1):
         Troublemaker.is_calm = False
         # No flush of the unschedulable: it would hide a pod that no event requeues.
-        options: dict[str, Any] = {"clock": HurriedClock(), "max_unschedulable_seconds": 1e9}
+        options: dict[str, Any] = {"clock": HurriedClock(), "max_unschedulable_seconds": 1e9, "recorder": recorder}
         async with a_live_scheduler(server, config, [Troublemaker], **options) as live:
             witness = Witness()
             watching = asyncio.create_task(Reflector(live.client, Pod, witness).run())
