@@ -13,7 +13,7 @@ import msgspec
 
 from mooring.engine.evidence import EvidenceRecord
 from mooring.objects import Node, Pod
-from mooring.objects.meta import KubeObject
+from mooring.objects.meta import Kind, KubeObject
 from mooring.recording import rows
 from mooring.recording.ledger import POD, Ledger
 from mooring.recording.recorder import Item, What
@@ -29,21 +29,22 @@ class RowEncoder:
         self.number = 0
         """Of the next decision."""
         self._pruning = Pruning(keep_annotations)
+        self._prefixes: dict[Kind, bytes] = {}
 
-    def lines(self, item: Item) -> Iterator[bytes]:
+    def add_lines(self, item: Item, lines: list[bytes]) -> None:
+        """Append the lines of an item."""
         what, time, subject, detail = item
-        match what:
-            case What.SET:
-                if subject.KIND.plural not in NEVER:
-                    yield self._set(time, subject)
-            case What.DELETED:
-                yield from self._deleted(time, subject, [detail[0]], detail[1])
-            case What.LISTED:
-                yield from self._deleted(time, subject, sorted(self._known(subject) - detail), "")
-            case What.DECIDED:
-                yield rows.encode(self._decided(time, subject, detail))
-            case _:
-                yield rows.encode(self._other(item))
+        if what is What.SET:
+            if subject.KIND.plural not in NEVER:
+                lines.append(self._set(time, subject))
+        elif what is What.DECIDED:
+            lines.append(rows.encode(self._decided(time, subject, detail)))
+        elif what is What.DELETED:
+            lines.extend(self._deleted(time, subject, [detail[0]], detail[1]))
+        elif what is What.LISTED:
+            lines.extend(self._deleted(time, subject, sorted(self._known(subject) - detail), ""))
+        else:
+            lines.append(rows.encode(self._other(item)))
 
     def _other(self, item: Item) -> rows.RecordedRow:
         what, time, subject, detail = item
@@ -75,12 +76,19 @@ class RowEncoder:
         raw = rows.encode(self._pruned(found))
         kind = found.KIND
         if isinstance(found, Pod):
-            self.ledger.set_pod(found.key, found.uid, raw, is_on_node=bool(found.spec.node_name))
+            metadata = found.metadata
+            key = f"{metadata.namespace}/{metadata.name}"
+            self.ledger.set_pod(key, metadata.uid, raw, is_on_node=bool(found.spec.node_name))
         elif isinstance(found, Node):
             self.ledger.set_node(found.name, raw)
         else:
             self.ledger.set_object((kind.api_version, kind.kind), found.key, raw)
-        return rows.encode(rows.Set(time=time, api_version=kind.api_version, kind=kind.kind, object=msgspec.Raw(raw)))
+        prefix = self._prefixes.get(kind)
+        if prefix is None:
+            # The row of `rows.Set`, put together from its parts: it is most of what is written.
+            named = b',"apiVersion":%s,"kind":%s,"object":' % (rows.encode(kind.api_version), rows.encode(kind.kind))
+            prefix = self._prefixes[kind] = named
+        return b'{"row":"set","time":%.6f%b%b}' % (time, prefix, raw)
 
     def _pruned(self, found: KubeObject) -> KubeObject:
         metadata = found.metadata

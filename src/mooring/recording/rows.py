@@ -119,7 +119,7 @@ class Held(RecordedRow, tag="held", kw_only=True, frozen=True):
 
 
 class Noted(RecordedRow, tag="noted", kw_only=True, frozen=True):
-    """What became of a decision later: bound, or why not."""
+    """Why a decision for a node was not carried out."""
 
     uid: str
     notes: dict[str, Any]

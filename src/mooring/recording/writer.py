@@ -31,6 +31,8 @@ from mooring.recording.recorder import Recorder, What
 DEFAULT_LIMIT_BYTES = 256 * 1024 * 1024
 SEGMENTS = 4
 """About so many in a file that is full."""
+PUT_BYTES = 16 * 1024
+"""Compressed at once."""
 BUFFERED_BYTES = 64 * 1024
 """The compressor holds back less than this until it is flushed."""
 FLUSH_SECONDS = 1.0
@@ -122,15 +124,23 @@ class RecordingWriter:
 
     def _drain(self) -> None:
         while items := self._recorder.take(MOST_AT_ONCE):
+            lines: list[bytes] = []
+            waiting = 0
             for item in items:
                 if item[0] is What.CONFIGURED:
                     self._adopt(item[2], *item[3])
                 if item[0] is What.GAP and item[2]:
                     _log.warning("The recording fell behind; decisions are missing in it", decisions=item[2])
-                for line in self._encoder.lines(item):
-                    self._put(line)
-                if self._size - self._segments[-1] >= max(self._limit // SEGMENTS, 2 * self._state_bytes):
-                    self._begin_segment(item[1])
+                before = len(lines)
+                self._encoder.add_lines(item, lines)
+                for line in lines[before:]:
+                    waiting += len(line)
+                if waiting >= PUT_BYTES:
+                    self._put(lines)
+                    lines, waiting = [], 0
+                    if self._size - self._segments[-1] >= max(self._limit // SEGMENTS, 2 * self._state_bytes):
+                        self._begin_segment(item[1])
+            self._put(lines)
             self._flush()
 
     def _adopt(self, configuration: dict[str, Any], profiles: list[str], kinds: list[str]) -> None:
@@ -181,9 +191,9 @@ class RecordingWriter:
         self._end_member()
         self._segments.append(self._size)
         self._header = msgspec.structs.replace(self._header, segment=self._header.segment + 1, time=now)
-        self._put(rows.encode(self._header))
+        self._put([rows.encode(self._header)])
         for row in self._encoder.ledger.rows(now):
-            self._put(rows.encode(row))
+            self._put([rows.encode(row)])
         self._flush()
         self._state_bytes = self._size - self._segments[-1]
         if self._size > self._limit - self._limit // SEGMENTS - BUFFERED_BYTES and len(self._segments) > 1:
@@ -216,11 +226,14 @@ class RecordingWriter:
         self._size -= kept
         self._segments = [begin - kept for begin in self._segments if begin >= kept]
 
-    def _put(self, line: bytes) -> None:
+    def _put(self, lines: list[bytes]) -> None:
+        if not lines:
+            return
         if self._compressor is None:
             self._compressor, self._member_bytes = zlib.compressobj(COMPRESSION, wbits=GZIP), 0
-        self._write(self._compressor.compress(line + b"\n"))
-        self._member_bytes += len(line)
+        text = b"\n".join((*lines, b""))
+        self._write(self._compressor.compress(text))
+        self._member_bytes += len(text)
         if self._member_bytes >= MOST_MEMBER_BYTES:
             self._end_member()
 
@@ -243,7 +256,7 @@ class RecordingWriter:
 
     def _close(self) -> None:
         assert self._file is not None
-        self._put(rows.encode(rows.Closed(time=time.time(), dropped=self._recorder.dropped)))
+        self._put([rows.encode(rows.Closed(time=time.time(), dropped=self._recorder.dropped))])
         self._end_member()
         self._file.close()
 

@@ -34,6 +34,7 @@ Document = dict[str, Any]
 TEMPLATE_MARK = "mooring.dev/template"
 NO_SOURCE = {"hostPath": {"path": "/left-out"}}
 """Stands for the source of a volume that scheduling does not read: a PersistentVolume must have one."""
+_KEPT_SOURCES = POD_VOLUME.keys() - {"name"}
 _SET_BY_DEPLOYMENTS = "pod-template-hash"
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
@@ -94,7 +95,10 @@ class Pruning:
         return value
 
     def pod_volumes(self, volumes: list[Document]) -> list[Document]:
-        """What is kept of the volumes of a pod."""
+        """What is kept of the volumes of a pod. Most have only those whose source is left out: tokens, ConfigMaps."""
+        volumes = [volume for volume in volumes if not _KEPT_SOURCES.isdisjoint(volume)]
+        if not volumes:
+            return []
         kept: list[Document] = self._kept_of(volumes, [POD_VOLUME])
         return kept
 

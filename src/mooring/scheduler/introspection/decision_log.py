@@ -97,7 +97,7 @@ class DecisionLog:
 
     def note(self, pod: Pod, **more: Any) -> None:
         """Add what became known after the decision (bound, or why not)."""
-        if self._recorder is not None:
+        if self._recorder is not None and not more.get("bound"):  # that, the watch shows
             self._recorder.noted(pod.uid, more)
         entry = self._entries.get(pod.key)
         if entry is not None and entry.uid == pod.uid:
