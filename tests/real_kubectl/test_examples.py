@@ -16,6 +16,12 @@ def test_the_walk_shows_what_its_readme_shows(example: str):
         assert len(walk.programs) >= 2
 
 
+@pytest.mark.parametrize("example", ["load-packing", "numa"])
+def test_a_walk_on_one_cluster_shows_what_its_readme_shows(example: str):
+    with walked(ROOT / "examples" / example / "README.md") as walk:
+        assert len(walk.programs) == 1
+
+
 @pytest.mark.parametrize("tutorial", TUTORIALS, ids=lambda page: page.stem)
 def test_a_tutorial_shows_what_its_reader_sees(tutorial: Path):
     with walked(tutorial) as walk:

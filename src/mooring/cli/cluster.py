@@ -114,6 +114,7 @@ def cluster(
             load_file(server, cluster_file)
         else:
             server.load(with_default_storage(initial_objects(nodes, None)).in_order())
+        _define_topologies(server)
         await server.start()
         held = None
         try:
@@ -152,6 +153,16 @@ def load_file(server: EmbeddedApiServer, path: str) -> None:
 
     for note in fill(server, path, now=SystemClock().now()):
         print_line(note, err=True)
+
+
+def _define_topologies(server: EmbeddedApiServer) -> None:
+    """Simulated nodes with NUMA nodes publish an object of a custom kind, whether a scheduler reads it or not."""
+    from mooring.framework.definitions import definition_of
+    from mooring.plugins.community.node_resource_topology.topologies import NodeResourceTopology
+    from mooring.simulated.kubelet.numa import NUMA
+
+    if any(NUMA in (node["metadata"].get("annotations") or {}) for node in server.store.list("nodes")):
+        server.load([definition_of(NodeResourceTopology)])  # one that the file brought is kept
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@
     allocatable: {cpu: "64", memory: 512Gi, nvidia.com/gpu: "8"}
     zones: [zone-a, zone-b]
     use: {cpu: 10%, memory: 1Gi..2Gi}
+    numa: {policy: single-numa-node, zones: 2}
 
 A GeneratedCluster makes nodes of several kinds by a seed (`generated_cluster`). Every other document (or item of a
 List) is an object that is created as it is; a Node is completed as its kubelet would. An object with a uid, a
@@ -35,6 +36,7 @@ from mooring.objects.names import dns_subdomain, label_value
 from mooring.simulated.document_fields import Mistake, check_resources, check_taints, quoted
 from mooring.simulated.generated_cluster import GENERATED_CLUSTER, generated_nodes
 from mooring.simulated.kubelet.node_registration import ZONES, node_document, registered_node
+from mooring.simulated.kubelet.numa import check_numa, numa_annotation
 from mooring.simulated.kubelet.resource_usage import check_use, use_annotations
 from mooring.simulated.records import Document
 from mooring.snapshots.file_format import Snapshot, is_snapshot, read_snapshot
@@ -289,7 +291,7 @@ class _Reading:
                 labels=value.get("labels"),
                 taints=value.get("taints") or (),
                 allocatable={key: str(amount) for key, amount in (value.get("allocatable") or {}).items()},
-                annotations=use_annotations(value.get("use") or {}),
+                annotations=use_annotations(value.get("use") or {}) | numa_annotation(value.get("numa")),
                 zones=value.get("zones", ZONES) or (),
                 now=self._now,
             )
@@ -410,4 +412,5 @@ _SHORT_FORM_FIELDS: dict[str, Callable[[Document, Path], Iterator[Mistake]]] = {
     "allocatable": check_resources,
     "zones": _check_zones,
     "use": check_use,
+    "numa": check_numa,
 }

@@ -9,9 +9,9 @@ import pytest
 from mooring.base.errors import OperatorMistake
 from mooring.objects import ObjectMeta
 from mooring.objects.core import Container, PodSpec, ResourceRequirements
+from mooring.objects.pod_fingerprint import ATTRIBUTE, fingerprint, xxhash64
 from mooring.plugins.community.node_resource_topology import NodeResourceTopologyMatch
 from mooring.plugins.community.node_resource_topology.caches import TopologyPod, TopologyPodSpec, TopologyPodStatus
-from mooring.plugins.community.node_resource_topology.pod_fingerprint import ATTRIBUTE, fingerprint, xxhash64
 from mooring.plugins.community.node_resource_topology.scores import GO_NAN, balanced_allocation
 from mooring.plugins.community.node_resource_topology.topologies import (
     NodeResourceTopology,
@@ -306,3 +306,34 @@ def test_mistakes_are_reported_in_the_words_of_the_original(arguments, value):
     with pytest.raises(OperatorMistake) as mistake:
         a_plugin(NodeResourceTopologyMatch, Services(), **arguments)
     assert f'Invalid value: "{value}": invalid ScoringStrategyType' in str(mistake.value)
+
+
+async def test_a_quantity_that_is_none_rejects_the_node_and_no_other():
+    services = Services()
+    wrong = Numa(a_topology(has(cpu="much")), services=services)
+    assert wrong.refusal(a_guaranteed_pod("1")) == STALE
+    (line,) = (values for severity, _, values in services.log.lines if severity == "W")
+    assert "available of cpu in zone node-0: 'much' is not a quantity" in str(line["err"])
+    assert services.metrics.value("node_resource_topologies_wrong") == 1
+
+
+CONTRADICTIONS = {
+    "more available than allocatable": (TopologyResource(name="cpu", allocatable="2", available="3"), "2 allocatable"),
+    "less than nothing": (TopologyResource(name="cpu", allocatable="2", available="-1"), "-1 available"),
+    "more than the node has": (
+        TopologyResource(name="cpu", allocatable="400", available="4"),
+        "its zones have cpu 400, the node has",
+    ),
+}
+
+
+@pytest.mark.parametrize(("resource", "message"), CONTRADICTIONS.values(), ids=CONTRADICTIONS.keys())
+def test_a_report_that_contradicts_itself_or_its_node_is_logged_once(resource, message):
+    services = Services()
+    topology = a_topology(has())
+    topology.zones[0].resources[0] = resource
+    numa = Numa(topology, services=services)
+    for _ in range(3):
+        numa.refusal(a_guaranteed_pod("1"))
+    (line,) = (values for severity, _, values in services.log.lines if severity == "W")
+    assert message in str(line["err"])

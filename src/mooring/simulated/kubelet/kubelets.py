@@ -16,6 +16,8 @@ from mooring.client import ApiClient
 from mooring.simulated.event_recorder import CoreEventRecorder, EventSource
 from mooring.simulated.informer import Informer
 from mooring.simulated.kubelet.node_registration import registered_node
+from mooring.simulated.kubelet.node_topologies import NodeTopologies
+from mooring.simulated.kubelet.numa import REJECTED, REJECTION
 from mooring.simulated.kubelet.pod_status import (
     completed_status,
     gates_changed,
@@ -61,12 +63,17 @@ class Kubelets:
         self._pod_queue = WorkQueue("pod", self._sync_pod, clock=clock, log=self._log, workers=concurrency)
         self._node_queue = WorkQueue("node", self._register, clock=clock, log=self._log, workers=8)
         self.usage = ResourceUsage(self._running_nodes, self._pods_of, clock=clock)
+        self.topologies = NodeTopologies(client, self._pods_of, events, clock=clock, log=self._log)
         nodes.subscribe(changed=self._node_changed, deleted=self._node_deleted)
         pods.subscribe(changed=self._pod_changed, deleted=self._pod_deleted)
 
     def tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:
         """The tasks of the kubelets, by name."""
-        return {"pods": self._pod_queue.run, "nodes": self._node_queue.run, "images": self._report_images}
+        return {
+            "pods": self._pod_queue.run,
+            "nodes": self._node_queue.run,
+            "images": self._report_images,
+        } | self.topologies.tasks()
 
     def _running_nodes(self) -> Iterable[NodeRecord]:
         return [host.node for host in self.simulated_nodes.values()]
@@ -92,6 +99,7 @@ class Kubelets:
             self._deleted_nodes.discard(node.name)
             for pod in self._pods_on[node.name].values():
                 self._pod_changed(pod)
+        self.topologies.node_changed(node)
         if _is_incomplete(node) or _has_stale_taint(node):
             self._node_queue.add(node.name)
 
@@ -99,6 +107,7 @@ class Kubelets:
         """Delete the pods of a deleted node, as the pod garbage collector does."""
         if self.simulated_nodes.pop(node.name, None) is not None:
             self._deleted_nodes.add(node.name)
+            self.topologies.node_deleted(node.name)
             for key in self._pods_on[node.name]:
                 self._pod_queue.add(key)
 
@@ -150,6 +159,9 @@ class Kubelets:
             return
         if pod.status.pod_ip and not host.runs(pod):
             host.admit(pod)  # it was running before we watched
+            self.topologies.admit(pod, name, is_running=True)
+        if pod.is_finished:
+            self.topologies.release(pod, name)
         is_ending = pod.is_terminating and pod.uid not in self._terminated
         will_complete = pod.status.phase == "Running" and run_seconds(pod) is not None
         if is_ending or needs_start(pod) or gates_changed(pod) or will_complete:
@@ -161,6 +173,7 @@ class Kubelets:
         if not self._pods_on[name]:
             del self._pods_on[name]
         self._terminated.discard(pod.uid)
+        self.topologies.release(pod, name)
         if (host := self.simulated_nodes.get(name)) is not None:
             host.forget(pod)
 
@@ -185,6 +198,11 @@ class Kubelets:
         """Report the bound pod as running."""
         if host.runs(pod):
             return  # reported already; the watch has not delivered the status yet
+        if not self.topologies.admit(pod, host.name):
+            message = f"Pod was rejected: {REJECTION}"
+            await self._report(pod, {"phase": "Failed", "reason": REJECTED, "message": message})
+            self._events.record(pod, EventSource("kubelet", host.name), REJECTED, REJECTION, warning=True)
+            return
         status = self._running(pod, host)
         try:
             reported = await self._report(pod, status)

@@ -17,16 +17,16 @@ import msgspec
 from mooring.framework import Log, Objects, Pod
 from mooring.objects.core import Container, ResourceRequirements
 from mooring.objects.meta import KubeObject
-from mooring.objects.qos import Qos, qos_by
-from mooring.objects.quantity import exact, whole
-from mooring.objects.wire import Wire
-from mooring.plugins.community.node_resource_topology.pod_fingerprint import (
+from mooring.objects.pod_fingerprint import (
     ANNOTATION,
     ATTRIBUTE,
     METHOD_ATTRIBUTE,
     ONLY_EXCLUSIVE,
     fingerprint,
 )
+from mooring.objects.qos import Qos, qos_by
+from mooring.objects.quantity import exact, whole
+from mooring.objects.wire import Wire
 from mooring.plugins.community.node_resource_topology.pod_needs import Amounts, is_native, needs_of
 from mooring.plugins.community.node_resource_topology.topologies import NodeResourceTopology, NumaNode
 

@@ -18,6 +18,7 @@ from mooring.framework import (
     IntArray,
     Log,
     Meta,
+    Metrics,
     Node,
     NodeRows,
     NodeView,
@@ -48,6 +49,7 @@ from mooring.plugins.community.node_resource_topology.scores import (
     most_allocated,
 )
 from mooring.plugins.community.node_resource_topology.topologies import NodeResourceTopology
+from mooring.plugins.community.node_resource_topology.topology_checks import TopologyChecks
 
 STALE = "invalid node topology data"
 STRATEGIES = ("MostAllocated", "BalancedAllocation", "LeastAllocated", "LeastNUMANodes")
@@ -107,8 +109,10 @@ class NodeResourceTopologyMatch(Plugin):
         topologies: Objects[NodeResourceTopology],
         pods: Objects[TopologyPod],
         background: Background,
+        metrics: Metrics,
         log: Log,
     ) -> None:
+        self._checks = TopologyChecks(log, metrics)
         given = args.scoring_strategy.resources if args.scoring_strategy is not None else []
         weights = {resource.name: resource.weight for resource in given}
         is_compatible = args.compatibility == "scheduler-plugins"
@@ -155,7 +159,12 @@ class NodeResourceTopologyMatch(Plugin):
         if self._cache.is_stale(node.name):
             return Rejection(STALE)
         topology = self._cache.get(node.name)
-        if topology is None or not topology.kubelet.is_single_numa_node:
+        if topology is None:
+            return None
+        self._checks.look_at(topology, node)
+        if topology.unreadable:
+            return Rejection(STALE)
+        if not topology.kubelet.is_single_numa_node:
             return None
         reason = refusal(node, self._cache.numa_nodes(topology), topology.kubelet, needs)
         if reason is None:
@@ -168,7 +177,7 @@ class NodeResourceTopologyMatch(Plugin):
         if not needs.is_guaranteed:
             return HIGHEST
         topology = None if self._cache.is_stale(node.name) else self._cache.get(node.name)
-        if topology is None:
+        if topology is None or topology.unreadable:
             return 0
         numa_nodes = self._cache.numa_nodes(topology)
         if self._score_of is None:

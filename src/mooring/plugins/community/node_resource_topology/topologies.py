@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from mooring.base.computed import computed_once
 from mooring.framework import CustomResource, ResourcePart
-from mooring.objects.quantity import exact
+from mooring.objects.quantity import BadQuantity, exact
 
 SINGLE_NUMA_NODE = "single-numa-node"
 POD, CONTAINER = "pod", "container"
@@ -112,8 +112,26 @@ class NodeResourceTopology(
         return KubeletTopology(policy, scope, most)
 
     @computed_once
+    def unreadable(self) -> str:
+        """The first quantity that is none; "" where all are."""
+        for zone in self.zones:
+            for each in zone.resources:
+                for field, text in (
+                    ("capacity", each.capacity),
+                    ("allocatable", each.allocatable),
+                    ("available", each.available),
+                ):
+                    try:
+                        exact(text)
+                    except BadQuantity as error:
+                        return f"{field} of {each.name} in zone {zone.name}: {error}"
+        return ""
+
+    @computed_once
     def numa_nodes(self) -> tuple[NumaNode, ...]:
-        """In the order of the zones."""
+        """In the order of the zones; none where a quantity cannot be read."""
+        if self.unreadable:
+            return ()
         found = [(numa_id(zone.name), zone) for zone in self.zones if zone.type == "Node"]
         zones = [(id, zone) for id, zone in found if id is not None]
         costs = {id: _costs(zone) for id, zone in zones}
