@@ -2,6 +2,8 @@
 
 const BASE = "api/v1";
 const KEY = "mooring-token";
+const BUSY_TRIES = 6;
+const BUSY_PAUSE = 1500;
 
 export class ApiError extends Error {
   constructor(status, { code, message, field, near, problems } = {}) {
@@ -35,6 +37,21 @@ export async function get(path, params = {}, signal = undefined) {
 
 export async function post(path, body, signal = undefined) {
   return (await request("POST", path, body, signal)).json();
+}
+
+/** POST of what the server computes for a few clients at a time: while it is busy, tried again. */
+export async function postPatiently(path, body, signal) {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await post(path, body, signal);
+    } catch (error) {
+      if (error.status !== 429 || tries === BUSY_TRIES) throw error;
+    }
+    await new Promise((resolve) => {
+      setTimeout(resolve, BUSY_PAUSE);
+    });
+    signal?.throwIfAborted();
+  }
 }
 
 export async function remove(path) {

@@ -1,7 +1,7 @@
 /** Two configurations side by side, on the same cluster and the same pods. */
 
 import * as api from "./api.js";
-import { debounced, h, show } from "./dom.js";
+import { debounced, h, oneAtATime, show } from "./dom.js";
 import { count, counted, duration, visible } from "./format.js";
 import { because } from "./moves.js";
 import { packed, unpacked } from "./routes.js";
@@ -10,7 +10,7 @@ import { scoreBars } from "./score-bars.js";
 import { scoresByPod, tally } from "./what-if-results.js";
 import { countsOf, EXAMPLE } from "./what-if-state.js";
 import { showProblem } from "./what-if-view.js";
-import { badge, empty, failure, nodeLink, section, table } from "./widgets.js";
+import { badge, empty, failure, loading, nodeLink, section, table } from "./widgets.js";
 
 const SHOWN = 200;
 const OTHER = `apiVersion: kubescheduler.config.k8s.io/v1
@@ -33,18 +33,17 @@ export function view(main, { params, navigate, title }) {
   title("Compare");
   const kept = unpacked(params.s) ?? {};
   const state = { first: kept.first ?? "", second: kept.second ?? OTHER, pods: kept.pods ?? EXAMPLE, count: kept.count ?? 20 };
-  const outcome = h("div", { class: "results stack", id: "results", "aria-live": "polite" });
+  const outcome = h("div", { class: "results stack", id: "results", "aria-live": "polite" }, loading("Deciding with both"));
   const problem = h("div", { class: "problem", id: "compare-problem", role: "alert" });
-  let [request, last] = [null, null];
+  const leaving = new AbortController();
+  let last = null;
 
-  async function run() {
-    request?.abort();
-    request = new AbortController();
+  const run = oneAtATime(async () => {
     outcome.setAttribute("aria-busy", "true");
     const body = { pods: state.pods, counts: countsOf(state.pods, state.count), compare: { config: state.second } };
     if (state.first.trim()) body.config = state.first;
     try {
-      last = await api.post("/what-if", body, request.signal);
+      last = await api.postPatiently("/what-if", body, leaving.signal);
       show(problem);
       show(outcome, compared(last));
     } catch (error) {
@@ -53,7 +52,7 @@ export function view(main, { params, navigate, title }) {
       if (last === null) show(outcome, failure(error, run));
     }
     outcome.setAttribute("aria-busy", "false");
-  }
+  });
 
   const soon = debounced(run, 400);
   const change = (changed) => {
@@ -87,7 +86,7 @@ export function view(main, { params, navigate, title }) {
     dispose() {
       onTheme.removeEventListener("theme", redraw);
       soon.cancel();
-      request?.abort();
+      leaving.abort();
     },
   };
 }

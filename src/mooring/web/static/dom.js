@@ -113,3 +113,18 @@ export function atMostEvery(run, milliseconds) {
   call.cancel = () => clearTimeout(timer);
   return call;
 }
+
+/** Runs one at a time: calls meanwhile are one run after it, with what is wanted then. `run` never rejects. */
+export function oneAtATime(run) {
+  let [isRunning, isWanted] = [false, false];
+  return async () => {
+    isWanted = true;
+    if (isRunning) return;
+    isRunning = true;
+    while (isWanted) {
+      isWanted = false;
+      await run();
+    }
+    isRunning = false;
+  };
+}

@@ -2,7 +2,7 @@
 
 import { actions, createPods } from "./actions.js";
 import * as api from "./api.js";
-import { debounced, h, newId, show } from "./dom.js";
+import { debounced, h, newId, oneAtATime, show } from "./dom.js";
 import { amount, count, visible } from "./format.js";
 import { onTheme } from "./theme.js";
 import { results } from "./what-if-results.js";
@@ -17,14 +17,13 @@ export function view(main, { store, params, navigate, title }) {
   const state = stateOf(params);
   const outcome = h("div", { class: "results stack", id: "results", "aria-live": "polite", "aria-busy": "true" }, loading("Deciding"));
   const problem = h("div", { class: "problem", id: "what-if-problem", role: "alert" });
-  let [request, last] = [null, null];
+  const leaving = new AbortController();
+  let last = null;
 
-  async function run() {
-    request?.abort();
-    request = new AbortController();
+  const run = oneAtATime(async () => {
     outcome.setAttribute("aria-busy", "true");
     try {
-      const found = await api.post("/what-if", requestOf(state), request.signal);
+      const found = await api.postPatiently("/what-if", requestOf(state), leaving.signal);
       show(problem);
       editor.setAttribute("aria-invalid", "false");
       show(outcome, results(found, { previous: last }));
@@ -37,7 +36,7 @@ export function view(main, { store, params, navigate, title }) {
       editor.setAttribute("aria-invalid", String(error.field === "pods"));
       if (last === null) show(outcome, failure(error, run));
     }
-  }
+  });
 
   const soon = debounced(run, 250);
   const change = (changed) => {
@@ -70,7 +69,7 @@ export function view(main, { store, params, navigate, title }) {
     dispose() {
       onTheme.removeEventListener("theme", redraw);
       soon.cancel();
-      request?.abort();
+      leaving.abort();
     },
   };
 }
