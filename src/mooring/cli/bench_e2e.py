@@ -50,6 +50,11 @@ EVICTABLE_PER_NODE = 4
 @click.option(
     "--bare/--no-bare", default=True, show_default=True, help="Also drain by a client that only posts bindings."
 )
+@click.option(
+    "--page",
+    is_flag=True,
+    help="Also measure Mooring while it records, with a page (mooring web) open.",
+)
 @click.option("--rounds", type=click.IntRange(min=1), default=3, show_default=True, help="Runs of each; medians count.")
 @click.option(
     "--rate",
@@ -90,6 +95,7 @@ def e2e(
     workload: tuple[str, ...],
     schedulers: tuple[str, ...],
     bare: bool,
+    page: bool,
     rounds: int,
     rate: float | None,
     unschedulable: int | None,
@@ -116,6 +122,7 @@ def e2e(
       mooring bench e2e --nodes 1000 --pods 2000 --workload basic --workload spread --svg bench.svg
       mooring bench e2e --scheduler mooring --scheduler 'other=other-scheduler --config={config}'
       mooring bench e2e --rate 300
+      mooring bench e2e --scheduler mooring --no-bare --page
       mooring bench e2e --unschedulable 10000
     """
     from mooring.bench.e2e.contenders import find_contenders, is_python
@@ -129,7 +136,9 @@ def e2e(
     _check_workloads(workload, is_given_cluster=kubeconfig is not None)
     if svg is not None and not svg.absolute().parent.is_dir():
         raise OperatorMistake(f"{svg.parent} is no folder; make it, or give --svg another name.")
-    contenders = find_contenders(schedulers or ("mooring", KUBE_SCHEDULER), with_bare=bare and not wanted.has_arrivals)
+    contenders = find_contenders(
+        schedulers or ("mooring", KUBE_SCHEDULER), with_bare=bare and not wanted.has_arrivals, with_page=page
+    )
     if kubeconfig is None:
         require_programs((ETCD, KUBE_APISERVER))
     else:

@@ -37,3 +37,15 @@ def test_the_job_of_the_bare_client_has_what_a_connection_needs():
     job = bare_job(connection, ["a", "b"], ["n"])
     assert json.loads(json.dumps(job)) == job
     assert (job["server"], job["ca"], job["pods"], job["inFlight"]) == ("https://127.0.0.1:1", "cGVt", ["a", "b"], 64)
+
+
+def test_mooring_is_measured_once_more_with_a_page_open():
+    plain, page = find_contenders(["mooring"], with_bare=False, with_page=True)
+    assert (plain.has_page, page.has_page) == (False, True)
+    assert page.command[:-1] == plain.command
+    assert page.command[-1].startswith("--record=")
+
+
+def test_a_page_is_open_beside_mooring_only():
+    with pytest.raises(OperatorMistake, match="--page"):
+        find_contenders(["other=run"], with_bare=False, with_page=True)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mooring.base.errors import OperatorMistake
 from mooring.base.files import write_private
 from mooring.bench.manifests import NAMESPACE
 from mooring.bench.programs import BIND_RATE, find_program
@@ -21,7 +22,8 @@ from mooring.bench.scheduler_commands import find_commands
 from mooring.client import Connection
 
 IN_FLIGHT = 64
-BARE = "bare"
+BARE, MOORING, PAGE = "bare", "mooring", "mooring+page"
+RECORDING = "bench.recording"
 FIELDS = ("kubeconfig", "config", "dir")
 _CONFIG = """apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -36,6 +38,8 @@ class Contender:
 
     name: str
     command: tuple[str, ...]
+    has_page: bool = False
+    """A page is open beside it, which shows its cluster and its recording."""
 
     @property
     def is_bare(self) -> bool:
@@ -49,10 +53,18 @@ class Contender:
         return [word.format(kubeconfig=kubeconfig, config=config, dir=folder) for word in self.command]
 
 
-def find_contenders(wanted: Sequence[str], *, with_bare: bool) -> list[Contender]:
-    """Schedulers as the command line names them: `mooring`, `kube-scheduler` or `NAME=COMMAND`."""
-    commands = find_commands(wanted, ("--config={config}", "--secure-port=0"), FIELDS, reserved=(BARE,))
+def find_contenders(wanted: Sequence[str], *, with_bare: bool, with_page: bool = False) -> list[Contender]:
+    """Schedulers as the command line names them: `mooring`, `kube-scheduler` or `NAME=COMMAND`.
+
+    `with_page`: Mooring once more, while it records and a page is open.
+    """
+    commands = find_commands(wanted, ("--config={config}", "--secure-port=0"), FIELDS, reserved=(BARE, PAGE))
     found = [Contender(each.name, each.words) for each in commands]
+    if with_page:
+        mooring = next((each for each in found if each.name == MOORING), None)
+        if mooring is None:
+            raise OperatorMistake("--page is about mooring, which --scheduler leaves out.")
+        found.append(Contender(PAGE, (*mooring.command, f"--record={{dir}}/{RECORDING}"), has_page=True))
     return [_bare(), *found] if with_bare else found
 
 

@@ -6,12 +6,13 @@ import json
 import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from mooring.base.files import write_private
 from mooring.bench.e2e.cluster import BenchCluster
-from mooring.bench.e2e.contenders import Contender, bare_job
+from mooring.bench.e2e.contenders import RECORDING, Contender, bare_job
+from mooring.bench.e2e.open_page import open_page
 from mooring.bench.processes import Usage, end_process, last_lines, spawn, usage_of
 
 
@@ -57,8 +58,9 @@ async def running(
         if contender.is_bare:
             job = folder / "job.json"
             write_private(job, json.dumps(bare_job(cluster.connection, pods, nodes)))
-        process = RunningContender(contender.command_for(cluster.kubeconfig, folder), folder, job)
-        try:
+        async with AsyncExitStack() as stack:
+            if contender.has_page:
+                await stack.enter_async_context(open_page(cluster.kubeconfig, folder / RECORDING, folder))
+            process = RunningContender(contender.command_for(cluster.kubeconfig, folder), folder, job)
+            stack.push_async_callback(process.end)
             yield process
-        finally:
-            await process.end()
