@@ -100,7 +100,10 @@ class _Run:
         self._profile, self._state, self._cache = default_profile(services, added), services.state, DecisionCache()
         self._log = DecisionLog(services.clock)
         fill(services, wanted, nodes, running)
-        self._waiting = enumerate([wanted.incoming(number) for number in range(WARM_UP + pods)])
+        incoming = [wanted.incoming(number) for number in range(WARM_UP + pods)]
+        for pod in incoming:
+            self._state.set_pending(pod)
+        self._waiting = enumerate(incoming)
         keep_collector_calm()  # as the scheduler does when the first lists have come
         self._reset()
         self.decide(WARM_UP)

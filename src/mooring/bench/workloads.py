@@ -15,6 +15,8 @@ from mooring.objects.meta import KubeObject
 from mooring.objects.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from mooring.objects.selectors import LabelSelector
 from mooring.objects.workloads import Service, ServiceSpec
+from mooring.plugins.community.capacity_scheduling.quotas import ElasticQuota, ElasticQuotaSpec
+from mooring.plugins.community.coscheduling.pod_groups import GROUP_LABEL, CoschedulingGroup, CoschedulingGroupSpec
 from mooring.testing import a_constraint, a_node_object, a_pod, a_term, pod_rules, requires
 from mooring.testing.storage import a_claim, a_csi_node, a_storage_class, a_volume, claim_volume
 
@@ -26,6 +28,7 @@ APPS = 20
 """How many Services there are; their pods take turns."""
 CLAIMS = 5_000
 """So many pods have a claim of their own; those after them share."""
+GANGS, GANG_MEMBERS, TEAMS = 1_000, 10, 20
 CSI_NODES, VOLUMES_OF_A_NODE = 5_000, 39
 
 
@@ -219,6 +222,28 @@ def _waiting_claims() -> Iterable[KubeObject]:
         yield a_claim(f"claim-{number}")
 
 
+def _of_a_gang(number: int) -> Pod:
+    labels = {GROUP_LABEL: f"gang-{number // GANG_MEMBERS % GANGS}"}
+    return a_pod(f"pod-{number}", cpu="100m", memory="500Mi", labels=labels)
+
+
+def _gangs() -> Iterable[KubeObject]:
+    for number in range(GANGS):
+        metadata = ObjectMeta(name=f"gang-{number}", namespace="default", uid=f"gang-{number}")
+        yield CoschedulingGroup(metadata=metadata, spec=CoschedulingGroupSpec(min_member=GANG_MEMBERS))
+
+
+def _of_a_team(number: int) -> Pod:
+    return a_pod(f"pod-{number}", namespace=f"team-{number % TEAMS}", cpu="100m", memory="500Mi")
+
+
+def _quotas() -> Iterable[KubeObject]:
+    for number in range(TEAMS):
+        metadata = ObjectMeta(name="quota", namespace=f"team-{number}")
+        spec = ElasticQuotaSpec(min={"cpu": 5_000, "memory": "20Ti"}, max={"cpu": 10_000})
+        yield ElasticQuota(metadata=metadata, spec=spec)
+
+
 WORKLOADS: dict[str, Workload] = {
     "basic": Workload(),
     "hetero": Workload(_unlike),
@@ -235,6 +260,8 @@ WORKLOADS: dict[str, Workload] = {
     "mixed": Workload(_mixed, running=_mixed),
     "volumes": Workload(_with_another_volume, running=_with_a_volume, objects=_bound_claims),
     "newvolumes": Workload(_with_another_volume, running=_with_a_volume, objects=_waiting_claims),
+    "gangs": Workload(_of_a_gang, objects=_gangs),
+    "quotas": Workload(_of_a_team, running=_of_a_team, objects=_quotas),
     "preemption": Workload(_preempting, running=_evictable, node=_small_node),
     "preemptspread": Workload(_preempting_spread, running=_evictable_spread, node=_small_node),
     "preemptanti": Workload(_preempting_anti_affinity, running=_evictable_anti_affinity, node=_small_node),
@@ -242,7 +269,9 @@ WORKLOADS: dict[str, Workload] = {
     "preemptbudgets": Workload(_preempting, running=_evictable_of_an_app, node=_small_node, objects=_budgets),
 }
 END_TO_END = tuple(
-    name for name in WORKLOADS if name not in ("refused", "newvolumes") and not name.startswith("preempt")
+    name
+    for name in WORKLOADS
+    if name not in ("refused", "newvolumes", "gangs", "quotas") and not name.startswith("preempt")
 )
 """Those whose pods are all bound without a controller: nothing fits `refused`, new volumes are made by a provisioner,
-and a preemption has scenarios of its own."""
+gangs and quotas need their custom kinds, and a preemption has scenarios of its own."""

@@ -268,6 +268,11 @@ class SchedulingQueue:
             heapq.heappush(self._retries, (self._clock.now() + max(0.0, seconds), pod.uid))
             self._is_ready = True
 
+    @property
+    def has_retries(self) -> bool:
+        """Whether a pod that still waits is to be activated at a certain time."""
+        return any(uid in self._pods for _, uid in self._retries)
+
     def set_profiles(
         self,
         profiles: Mapping[str, ProfileRules],

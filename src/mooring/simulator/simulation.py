@@ -413,10 +413,11 @@ class _Simulation:
                 continue
             core, quiet = self._core, self._loop.time() - self._changed_at
             counts = core.queue.counts()
+            is_tried = bool(counts[Place.ACTIVE.value] or counts[Place.BACKOFF.value])
             if len(core.bindings) or len(core.preemption):
                 if quiet > LONGEST_WAIT_SECONDS:
                     return
-            elif not (counts[Place.ACTIVE.value] or counts[Place.BACKOFF.value]) or quiet > SETTLE_SECONDS:
+            elif not (is_tried or core.queue.has_retries) or quiet > SETTLE_SECONDS:
                 return
 
     def _is_moving(self) -> bool:

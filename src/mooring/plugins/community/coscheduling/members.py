@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,13 +20,15 @@ MOST_KEPT = 10_000
 class Members:
     """The pods of a group at one moment."""
 
-    assigned: list[PlacedPod]
+    assigned: Sequence[PlacedPod]
     """On a node: bound, or assumed there and perhaps waiting on permit."""
-    pending: list[Pod]
+    pending: Sequence[Pod]
 
     def __len__(self) -> int:
+        if not self.assigned or not self.pending:
+            return len(self.assigned) + len(self.pending)
         assigned = {pod.uid for pod in self.assigned}
-        return len(assigned) + sum(1 for pod in self.pending if pod.uid not in assigned)
+        return len(assigned) + sum(1 for pod in self.pending if pod.metadata.uid not in assigned)
 
     @property
     def gated(self) -> int:
@@ -43,10 +45,10 @@ class GroupMembers:
 
     def of(self, group: CoschedulingGroup) -> Members:
         where = self._selecting(group)
-        return Members(list(self._pods.placed(where)), list(self._pods.pending(where)))
+        return Members(self._pods.placed(where), self._pods.pending(where))
 
-    def assigned(self, group: CoschedulingGroup) -> list[PlacedPod]:
-        return list(self._pods.placed(self._selecting(group)))
+    def assigned(self, group: CoschedulingGroup) -> Sequence[PlacedPod]:
+        return self._pods.placed(self._selecting(group))
 
     def waiting(self, group: CoschedulingGroup) -> Iterator[WaitingPod]:
         """Those that wait on permit."""
@@ -67,7 +69,7 @@ class GroupMembers:
 
 
 def missing_resources(
-    group: CoschedulingGroup, nodes: NodeRows, own: list[PlacedPod], *, counts_overcommitted: bool
+    group: CoschedulingGroup, nodes: NodeRows, own: Sequence[PlacedPod], *, counts_overcommitted: bool
 ) -> dict[str, int]:
     """What of minResources the nodes lack in sum, if the group's own pods were not there.
 

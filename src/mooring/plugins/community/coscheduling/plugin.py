@@ -36,9 +36,9 @@ from mooring.framework import (
     WaitingPods,
     WhatIf,
 )
-from mooring.framework.events import POD
+from mooring.framework.events import ASSIGNED_POD, NODE, POD
 from mooring.plugins.community.compatibility import Compatibility
-from mooring.plugins.community.coscheduling.failures import ExpiringKeys, GroupFailures
+from mooring.plugins.community.coscheduling.failures import FIRST_BACKOFF_SECONDS, ExpiringKeys, GroupFailures
 from mooring.plugins.community.coscheduling.members import PODS, GroupMembers, missing_resources
 from mooring.plugins.community.coscheduling.partial_groups import PartialGroups
 from mooring.plugins.community.coscheduling.pod_groups import CoschedulingGroup, group_name
@@ -104,12 +104,19 @@ class Coscheduling(Plugin):
         self._permitted = ExpiringKeys(clock)
         """Groups whose resources were found recently."""
         self._partial = PartialGroups(clock)
+        self._releasing: dict[str, str] = {}
+        """Members that were rejected and are not unreserved yet, by uid: the group."""
+        self._yielding: set[str] = set()
+        """Groups whose members were released for another group, until one of them has a node again."""
 
     def events(self) -> Iterable[Hint]:
         if self._is_compatible:
             return [Hint(POD, Action.ADD), Hint(CoschedulingGroup, Action.ADD | Action.UPDATE)]
         return [
             Hint(POD, Action.ADD, _is_sibling, per_template=True),
+            # A member that was released because another one did not fit: whatever may help that one.
+            Hint(ASSIGNED_POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN, _is_no_sibling, per_template=True),
+            Hint(NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE | Action.UPDATE_NODE_TAINT),
             Hint(CoschedulingGroup, Action.ADD | Action.UPDATE, _is_own_group, per_template=True),
         ]
 
@@ -146,14 +153,20 @@ class Coscheduling(Plugin):
         if self._failures.seconds_left(group.key):
             return _unresolvable(f"podGroup {group.key} failed recently")
         members, least = self._members.of(group), group.spec.min_member
-        if len(members) < least:
+        count = len(members)
+        if count < least:
             return _unresolvable(
-                f"pre-filter pod {pod.name} cannot find enough sibling pods, current pods number: {len(members)}, "
+                f"pre-filter pod {pod.name} cannot find enough sibling pods, current pods number: {count}, "
                 f"minMember of group: {least}"
             )
-        if len(members) - members.gated < least:
+        if count - members.gated < least:
             return _unresolvable(f"pre-filter pod {pod.name} cannot proceed due to gated pods in the same PodGroup")
-        if not self._is_compatible and (room := int(cycle.nodes.allocatable(PODS).sum())) < least:
+        # (Every node runs a pod at least: the sum is rarely needed.)
+        if (
+            not self._is_compatible
+            and least > len(cycle.nodes)
+            and (room := int(cycle.nodes.allocatable(PODS).sum())) < least
+        ):
             return _unresolvable(f"PodGroup {group.key} has minMember {least}, and all nodes together run {room} pods")
         if group.spec.min_resources is None or self._permitted.left(group.key):
             return None
@@ -179,8 +192,11 @@ class Coscheduling(Plugin):
         if not self._is_compatible:
             if left := self._failures.seconds_left(group.key):
                 return PostFilterRefusal(retry_after=left)
-            if (first := self._first_before(pod, group)) is not None:
-                return self._reject_group(pod, group, f"PodGroup {group.key} yields to PodGroup {first.key}")
+            if (yields := self._yield_to_first(pod, group)) is not None:
+                return yields
+            if any(other != group.key for other in self._releasing.values()):
+                # They still count on their nodes: whether the pod fits is not known yet.
+                return PostFilterRefusal(retry_after=FIRST_BACKOFF_SECONDS)
             wait = self._wait_seconds(group)
             if self._args.evict_partial_groups and (plan := self._partial.plan(group, assigned, wait)) is not None:
                 return plan
@@ -208,29 +224,33 @@ class Coscheduling(Plugin):
             return Refusal(reason)
         return PostFilterRefusal(reason, retry_after=self._failures.seconds_left(group.key))
 
-    def _first_before(self, pod: Pod, group: CoschedulingGroup) -> CoschedulingGroup | None:
-        """Of the other groups that wait: the first, if it comes before this one in the queue. Those after it yield.
+    def _yield_to_first(self, pod: Pod, group: CoschedulingGroup) -> Refusal | None:
+        """Where other groups wait, too: all but the first in the queue's order release what they hold. None: no other.
 
         So of all groups that wait only the first waits for what others may hold: none waits for another in a circle.
+        A group that yields has not failed, and keeps its place: one that cannot be placed at all comes after it then.
         """
         others: dict[str, tuple[tuple[int, float, str], CoschedulingGroup]] = {}
         for waiting in self._waiting:
             other = self._group_of(waiting.pod)
             if other is not None and other.key != group.key:
-                rank = (-waiting.pod.priority, self._created(other), other.key)
+                rank = (-waiting.pod.priority, self._since(other, 0.0), other.key)
                 others[other.key] = min(others.get(other.key, (rank, other)), (rank, other), key=lambda each: each[0])
-        own = (-pod.priority, self._created(group), group.key)
-        before = [each for each in others.values() if each[0] < own]
-        if before:
-            return min(before, key=lambda each: each[0])[1]
+        if not others:
+            return None
+        own = (-pod.priority, self._since(group, 0.0), group.key)
+        rank, first = min(others.values(), key=lambda each: each[0])
+        if rank < own:
+            self._yield(group, first)
+            self._failures.back_off(group.key, FIRST_BACKOFF_SECONDS)
+            return PostFilterRefusal(_yields(group, first), retry_after=FIRST_BACKOFF_SECONDS)
         for _, other in others.values():
-            self._reject_waiting(other, f"PodGroup {other.key} yields to PodGroup {group.key}")
-        return None
+            self._yield(other, group)
+        return PostFilterRefusal(retry_after=FIRST_BACKOFF_SECONDS)
 
-    def _created(self, group: CoschedulingGroup) -> float:
-        """Not when it failed: the order of groups that wait must not change while they wait."""
-        created = group.metadata.creation_timestamp
-        return parse_timestamp(created) if created else 0.0
+    def _yield(self, group: CoschedulingGroup, first: CoschedulingGroup) -> None:
+        self._yielding.add(group.key)
+        self._reject_waiting(group, _yields(group, first))
 
     def permit(self, pod: Pod, node: NodeView, cycle: Cycle) -> Allow | Wait | Refusal:
         name = group_name(pod.labels)
@@ -239,6 +259,7 @@ class Coscheduling(Plugin):
         group = self._groups.get(name, pod.namespace)
         if group is None:
             return Refusal(NO_GROUP)
+        self._yielding.discard(group.key)
         assigned = self._members.assigned(group)  # the pod is assumed, so it is among them
         if len(assigned) >= group.spec.min_member:
             self._failures.clear(group.key)
@@ -261,13 +282,15 @@ class Coscheduling(Plugin):
         return own or plugins or DEFAULT_WAIT_SECONDS
 
     def unreserve(self, pod: Pod, node: NodeView, cycle: Cycle) -> None:
+        self._releasing.pop(pod.uid, None)
         group = self._group_of(pod)
         if group is None:
             return
         if not self._is_compatible and len(self._members.assigned(group)) >= group.spec.min_member:
             return  # enough members remain allowed: this one alone failed to be bound, and is tried again
         self._reject_waiting(group, REJECTED_IN_UNRESERVE)
-        self._forget(group)
+        if group.key not in self._yielding:
+            self._forget(group)
 
     def explain(self, pod: Pod) -> Iterable[str]:
         if not (name := group_name(pod.labels)):
@@ -291,11 +314,16 @@ class Coscheduling(Plugin):
 
     def _reject_waiting(self, group: CoschedulingGroup, reason: str) -> None:
         for waiting in list(self._members.waiting(group)):
-            self._waiting.reject(waiting.pod.uid, self.name, reason)
+            if self._waiting.reject(waiting.pod.uid, self.name, reason):
+                self._releasing[waiting.pod.uid] = group.key
 
     def _forget(self, group: CoschedulingGroup) -> None:
         self._permitted.discard(group.key)
         self._failures.note(group.key)
+
+
+def _yields(group: CoschedulingGroup, first: CoschedulingGroup) -> str:
+    return f"PodGroup {group.key} yields to PodGroup {first.key}"
 
 
 def _unresolvable(reason: str) -> Refusal:
@@ -309,6 +337,11 @@ def _amount(resource: str, amount: int) -> str:
 def _is_sibling(pod: Pod, _old: object, new: object) -> bool:
     namespace, labels = getattr(new, "namespace", ""), getattr(new, "labels", {})
     return namespace == pod.namespace and group_name(labels) == group_name(pod.labels)
+
+
+def _is_no_sibling(pod: Pod, old: object, _new: object) -> bool:
+    """The members that are released with it do not make more room than it had before."""
+    return not _is_sibling(pod, None, old)
 
 
 def _is_own_group(pod: Pod, old: CoschedulingGroup | None, new: CoschedulingGroup | None) -> bool:
