@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser
 from tests.real_browser.browser import Tab, a_tab, artefacts, chromium
 from tests.real_browser.clusters import shop
-from tests.real_browser.served import Served, page_of
+from tests.real_browser.served import Served, served_by
 from tests.real_kubectl.conftest import Up, mooring_up
 
 HERE = Path(__file__).parent
@@ -40,15 +40,14 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Up]:
     """One running `mooring up` with the shop, for all tests that leave its nodes and Deployments as they found them."""
-    with mooring_up("--cluster=shop.yaml", files={"shop.yaml": shop()}) as running:
+    with mooring_up("--cluster=shop.yaml", "--web", files={"shop.yaml": shop()}) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
-def shop_page(cluster: Up) -> Iterator[Served]:
-    """The page of that cluster."""
-    with page_of(cluster) as served:
-        yield served
+def shop_page(cluster: Up) -> Served:
+    """The page of that cluster, by the link that `mooring up` has printed."""
+    return served_by(cluster.mooring)
 
 
 @pytest.fixture

@@ -85,6 +85,8 @@ VIEWS = [
     f"/map?filter={SCRIPT}&color={IMAGE}&group=label:{IMAGE}",
     "/time",
     "/compare",
+    "/__proto__",
+    "/constructor",
 ]
 
 

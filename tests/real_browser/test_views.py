@@ -27,6 +27,7 @@ VIEWS = {
     "what-if": "/what-if?pod=data%2F{warehouse}",
     "compare": "/compare",
     "time": "/time",
+    "missing": "/no-such-view",
 }
 DOCS = {"map", "queue", "pending-pod", "bound-pod", "node", "what-if"}
 """Shown in docs, light and dark."""
@@ -55,7 +56,7 @@ def test_a_view_is_accessible(browser: Browser, shop_page: Served, cluster: Up, 
         assert overflow(tab.page) <= 0
 
 
-@pytest.mark.parametrize("view", ["map", "queue", "node"])
+@pytest.mark.parametrize("view", ["map", "queue", "pending-pod", "bound-pod", "node", "what-if"])
 def test_a_view_fits_a_phone(browser: Browser, shop_page: Served, cluster: Up, view: str) -> None:
     with a_tab(browser, viewport={"width": 390, "height": 844}, has_touch=True) as tab:
         shop_page.open(tab, address_of(view, cluster))
