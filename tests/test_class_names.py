@@ -16,6 +16,7 @@ SHARED = {
     "Histogram": "a type of metric: served, and read by the benchmark",
     "LowerPriorityPods": "a protocol of the framework and its implementation",
     "NodeAffinity": "a field of pods, and kube-scheduler's plugin",
+    "PodGroupMembers": "a protocol of the framework and its implementation",
     "ReplicaSet": "Kubernetes' kind: as the scheduler reads it, and as its controller does",
     "Run": "of plugins at a point, and of benchmarks",
     "Search": "the dry runs of preemption, and that for volumes; each inside its plugin",

@@ -25,6 +25,7 @@ from mooring.framework.registry import Registry, all_object_types, build
 from mooring.objects import KubeObject, Node, Pod
 from mooring.objects.core import Namespace
 from mooring.objects.placed import placed
+from mooring.objects.pod_groups import PodGroup
 from mooring.plugins.catalogue import catalogue
 from mooring.state import State, StatePods
 from mooring.testing import Services
@@ -64,7 +65,7 @@ def registry() -> Registry:
 
 @cache
 def _kinds() -> dict[tuple[str, str], type[KubeObject]]:
-    known: list[type[KubeObject]] = [Namespace, *all_object_types(registry())]
+    known: list[type[KubeObject]] = [Namespace, PodGroup, *all_object_types(registry())]
     return {(kind.KIND.api_version, kind.KIND.kind): kind for kind in known}
 
 

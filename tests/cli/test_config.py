@@ -147,7 +147,7 @@ def test_plugins_for_pod_groups_are_refused_with_the_reason(mooring: Mooring):
         plugins = f"profiles: [{{plugins: {{multiPoint: {{enabled: [{{name: {name}}}]}}}}}}]\n"
         result = mooring("config", "check", write("gang.yaml", GOOD + plugins))
         assert result.code == 2
-        assert f'"{name}" belongs to pod groups, which Mooring does not have' in result.err
+        assert f'plugin "{name}" is about pod groups: it needs --feature-gates ' in result.err
 
 
 def test_show_prints_durations_that_can_be_pasted_into_a_file(mooring: Mooring):

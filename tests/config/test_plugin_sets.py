@@ -27,7 +27,7 @@ def on(*entries: str | tuple[str, int], off: tuple[str, ...] = ()) -> dict[str, 
 
 def test_the_default_profile_is_kube_schedulers():
     found = profile(a_file())
-    assert {point.config_name: " ".join(names(found, point)) for point in Point} == {
+    assert {point.config_name: " ".join(names(found, point)) for point in found.points} == {
         "preEnqueue": "SchedulingGates DynamicResources DefaultPreemption",
         "queueSort": "PrioritySort",
         "preFilter": "NodeAffinity NodePorts NodeResourcesFit VolumeRestrictions NodeVolumeLimits VolumeBinding "
@@ -173,8 +173,16 @@ WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
         "use NodeResourcesFit with scoringStrategy type MostAllocated",
     ),
     "a refused one": ({"filter": on("EBSLimits")}, "filter.enabled[0].name", "was invalid in version"),
-    "a plugin for pod groups": ({"permit": on("GangScheduling")}, "permit.enabled[0].name", "belongs to pod groups"),
-    "a point for pod groups": ({"placementScore": on("A")}, "placementScore.enabled[0].name", "belongs to pod groups"),
+    "a plugin for pod groups": (
+        {"permit": on("GangScheduling")},
+        "permit.enabled[0].name",
+        "is about pod groups",
+    ),
+    "a point for pod groups": (
+        {"placementScore": on("A")},
+        "placementScore.enabled[0].name",
+        "is about pod groups",
+    ),
     "no queue sort": (
         {"queueSort": on(off=("*",))},
         "queueSort",

@@ -9,6 +9,7 @@ from tests.engine.builders import a_profile, a_state, made
 
 from mooring.base.errors import PluginFault
 from mooring.engine import Decision, Permitted, PlacementRefused, Profile, decide, permit, reserve, unreserve
+from mooring.engine.reservation import WAITING_ON_PERMIT
 from mooring.framework import PENDING, Allow, Plugin, Refusal, Wait
 from mooring.testing import a_pod
 
@@ -82,7 +83,7 @@ def test_permit_collects_the_waits_and_bounds_them() -> None:
         made("Waits", permit=lambda *_: Wait(5)),
         made("Patient", permit=lambda *_: Wait(1e9)),
     )
-    assert permit(profile, decision) == Permitted({"Waits": 5, "Patient": 900.0})
+    assert permit(profile, decision) == Permitted({"Waits": 5, "Patient": 900.0}, WAITING_ON_PERMIT)
 
 
 def test_a_refusal_in_permit_ends_it() -> None:
@@ -113,6 +114,6 @@ def test_faults_are_named() -> None:
         'running Permit plugin "X": ValueError: boom',
         'running Permit plugin "X": permit returned True; it must return Allow, Wait or a Refusal',
         "running Permit plugin \"X\": ValueError: could not convert string to float: 'long'",
-        'running Permit plugin "X": ValueError: Wait(seconds=nan) is no time to wait',
+        "running Permit plugin \"X\": ValueError: Wait(seconds=nan, reason='') is no time to wait",
         'running Reserve plugin "X": a reason is 1 (int); it must be text',
     ]

@@ -308,8 +308,11 @@ def test_default_plugins_that_evaluate_lists_of_a_pod_name_them():
     assert silent == {
         "DefaultBinder",
         "DefaultPreemption",
+        "GangScheduling",
         "NodeDeclaredFeatures",
         "NodeName",
+        "PodGroupPodsCount",
         "PrioritySort",
         "SchedulingGates",
+        "TopologyPlacementGenerator",
     }

@@ -83,9 +83,9 @@ def show(file: str, plugins: tuple[str, ...], gates: FeatureGates) -> None:
         if number:
             print_line()
         print_line(f"Profile {profile.scheduler_name}")
-        for point in Point:
-            uses = profile.points.get(point, ())
-            names = [f"{use.name} x{use.weight}" if point is Point.SCORE else use.name for use in uses]
+        for point, uses in profile.points.items():
+            is_weighted = point in (Point.SCORE, Point.PLACEMENT_SCORE)
+            names = [f"{use.name} x{use.weight}" if is_weighted else use.name for use in uses]
             print_line(f"  {point.config_name:<11} {', '.join(names) or '-'}")
         if profile.args:
             print_line("  Arguments")

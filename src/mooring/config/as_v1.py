@@ -23,7 +23,7 @@ VERSION = f"{GROUP}/v1"
 KIND = "KubeSchedulerConfiguration"
 POINTS = (
     *("preEnqueue", "queueSort", "preFilter", "filter", "postFilter", "preScore", "score", "reserve", "permit"),
-    *("preBind", "bind", "postBind", MULTI_POINT, *PLACEMENT_POINTS),
+    *("preBind", "bind", "postBind", MULTI_POINT, *(point.config_name for point in PLACEMENT_POINTS)),
 )
 ALL_NODES = 100
 CPU_AND_MEMORY = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]

@@ -34,8 +34,14 @@ DEFAULT_PLUGINS: Mapping[str, int] = {
 }
 """Name → weight, in the order of v1.36. Weight 0 means that none is written; a score plugin then has 1."""
 
-POD_GROUP_PLUGINS = ("GangScheduling", "TopologyPlacementGenerator", "PodGroupPodsCount")
-"""Behind alpha gates of kube-scheduler, for pod groups."""
+POD_GROUP_PLUGINS: Mapping[str, str] = {
+    "GangScheduling": "GangScheduling",
+    "TopologyPlacementGenerator": "TopologyAwareWorkloadScheduling",
+    "PodGroupPodsCount": "TopologyAwareWorkloadScheduling",
+}
+"""Defaults for pod groups, behind the others in this order: name → the alpha gate without which there is none."""
+PLACEMENT_GATE = "TopologyAwareWorkloadScheduling"
+"""Without it nothing runs at the points of placements."""
 
 REFUSED_IN_V1 = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
 
@@ -54,8 +60,10 @@ REMOVED: Mapping[str, str] = {
 
 def default_plugins(registry: Registry, gates: FeatureGates) -> dict[str, int]:
     """The defaults that take part: those that exist here and whose gate is on."""
-    return {
+    defaults = {
         name: weight
         for name, weight in DEFAULT_PLUGINS.items()
         if name in registry and (name != "NodeDeclaredFeatures" or gates.on("NodeDeclaredFeatures"))
     }
+    of_groups = {name: 0 for name, gate in POD_GROUP_PLUGINS.items() if name in registry and gates.on(gate)}
+    return defaults | of_groups

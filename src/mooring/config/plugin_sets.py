@@ -13,17 +13,18 @@ import msgspec
 
 from mooring.base.documents import Tree
 from mooring.base.errors import did_you_mean
-from mooring.config.defaults import DEFAULT_PLUGINS, POD_GROUP_PLUGINS, REFUSED_IN_V1, REMOVED
+from mooring.config.defaults import DEFAULT_PLUGINS, PLACEMENT_GATE, POD_GROUP_PLUGINS, REFUSED_IN_V1, REMOVED
 from mooring.config.fields import Fields
 from mooring.config.model import PluginUse
 from mooring.config.plugin_args import GROUP
 from mooring.config.problems import Problems
+from mooring.framework.gates import FeatureGates
 from mooring.framework.points import Point
 from mooring.framework.registry import Registry
 
 EVERY = "*"
 MULTI_POINT = "multiPoint"
-PLACEMENT_POINTS = ("placementGenerate", "placementScore")
+PLACEMENT_POINTS = (Point.PLACEMENT_GENERATE, Point.PLACEMENT_SCORE)
 
 
 class ListedPlugin(msgspec.Struct, frozen=True):
@@ -61,17 +62,19 @@ class WrittenPlugins(msgspec.Struct, frozen=True):
         return self.sets.get(point, PluginSet())
 
 
-def read_plugins(fields: Fields, registry: Registry, problems: Problems) -> WrittenPlugins:
+def read_plugins(fields: Fields, registry: Registry, gates: FeatureGates, problems: Problems) -> WrittenPlugins:
     """The `plugins` of a profile. Names that cannot be used are reported and left out."""
     sets: dict[str, PluginSet] = {}
     broken = set()
-    for name in (MULTI_POINT, *(point.config_name for point in Point), *PLACEMENT_POINTS):
+    for name in (MULTI_POINT, *(point.config_name for point in Point)):
         before = problems.count
         section = fields.section(name)
         enabled = _entries(section, "enabled", problems)
         disabled = _entries(section, "disabled", problems)
         section.finish()
-        sets[name] = PluginSet([entry for entry in enabled if _usable(entry, name, registry, problems)], disabled)
+        sets[name] = PluginSet(
+            [entry for entry in enabled if _usable(entry, name, registry, gates, problems)], disabled
+        )
         for entry in enabled:
             if entry.weight < 0:
                 problems.warn(entry.at, f'weight {entry.weight} of "{entry.name}" prefers the nodes it scores lowest')
@@ -97,13 +100,13 @@ def _entries(section: Fields, name: str, problems: Problems) -> list[ListedPlugi
     return entries
 
 
-def _usable(entry: ListedPlugin, point: str, registry: Registry, problems: Problems) -> bool:
+def _usable(entry: ListedPlugin, point: str, registry: Registry, gates: FeatureGates, problems: Problems) -> bool:
     """Whether the enabled plugin exists and has the point."""
     interface = _interface(point)
-    if point in PLACEMENT_POINTS or entry.name in POD_GROUP_PLUGINS:
-        problems.error(
-            entry.at, f'{interface or "plugin"} "{entry.name}" belongs to pod groups, which Mooring does not have'
-        )
+    is_of_placements = any(point == each.config_name for each in PLACEMENT_POINTS)
+    gate = PLACEMENT_GATE if is_of_placements else POD_GROUP_PLUGINS.get(entry.name)
+    if gate is not None and not gates.on(gate):
+        problems.error(entry.at, needs_gate(interface or "plugin", entry.name, gate))
         return False
     known = registry.get(entry.name)
     if known is None:
@@ -114,6 +117,10 @@ def _usable(entry: ListedPlugin, point: str, registry: Registry, problems: Probl
         problems.error(entry.at, f'plugin "{entry.name}" does not extend {interface} plugin: it has {has}')
         return False
     return True
+
+
+def needs_gate(what: str, name: str, gate: str) -> str:
+    return f'{what} "{name}" is about pod groups: it needs --feature-gates {gate}=true'
 
 
 def _interface(point: str) -> str:

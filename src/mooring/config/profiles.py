@@ -7,17 +7,25 @@ from dataclasses import dataclass
 
 from mooring.base.documents import Tree, made
 from mooring.base.errors import did_you_mean
-from mooring.config.defaults import DEFAULT_PLUGINS, POD_GROUP_PLUGINS, REFUSED_IN_V1, default_plugins
+from mooring.config.defaults import (
+    DEFAULT_PLUGINS,
+    PLACEMENT_GATE,
+    POD_GROUP_PLUGINS,
+    REFUSED_IN_V1,
+    default_plugins,
+)
 from mooring.config.fields import Fields
 from mooring.config.model import PluginChoice, PluginUse, ProfileConfiguration
 from mooring.config.plugin_args import check_header, read_args
 from mooring.config.plugin_sets import (
     MULTI_POINT,
+    PLACEMENT_POINTS,
     ListedPlugin,
     PluginSet,
     WrittenPlugins,
     merged,
     missing,
+    needs_gate,
     read_plugins,
     spread,
     weighted,
@@ -73,7 +81,7 @@ class ProfileReader:
             )
         percentage = percentage_of_nodes(fields, self._problems)
         plugins = fields.section("plugins")
-        written = read_plugins(plugins, self._registry, self._problems)
+        written = read_plugins(plugins, self._registry, self._gates, self._problems)
         sets = self._merged(written, plugins.tree)
         points = self._points(sets)
         self._check_counts(points, written, plugins.tree, name or "")
@@ -105,8 +113,10 @@ class ProfileReader:
         points: dict[Point, tuple[PluginUse, ...]] = {}
         for point in Point:
             own = sets[point.config_name]
+            if point in PLACEMENT_POINTS and not self._gates.on(PLACEMENT_GATE):
+                continue
             names = spread(point, multi_point, own, self._registry, self._problems)
-            if point is Point.SCORE:
+            if point in (Point.SCORE, Point.PLACEMENT_SCORE):
                 points[point] = weighted(names, own, multi_point)
             else:
                 points[point] = tuple(PluginUse(name) for name in names)
@@ -163,11 +173,12 @@ class ProfileReader:
     def _plugin_args(self, name: str, item: Tree, args: Tree, *, is_given: bool, is_used: bool) -> Args | None:
         at = item.fields["name"]
         entry = self._registry.get(name)
+        if name in POD_GROUP_PLUGINS and not self._gates.on(POD_GROUP_PLUGINS[name]):
+            self._problems.error(at, needs_gate("plugin", name, POD_GROUP_PLUGINS[name]))
+            return None
         if entry is None:
             if name in DEFAULT_PLUGINS or name in REFUSED_IN_V1:
                 self._problems.error(at, missing(name, self._registry))
-            elif name in POD_GROUP_PLUGINS:
-                self._problems.error(at, f'"{name}" belongs to pod groups, which Mooring does not have')
             else:
                 hint = did_you_mean(name, (each.name for each in self._registry))
                 self._problems.warn(at, f'"{name}" is not a known plugin; its arguments are not used.{hint}')

@@ -91,6 +91,8 @@ class EngineCycle:
         self.skipped_filters: set[str] = set()
         self.skipped_scores: set[str] = set()
         self.added_to_binding: BindingMetadata | None = None
+        self.is_trial = False
+        """Whether the pod is only tried on its node, with other pods of its group."""
         self._values: dict[int, _ReadValue] = {}
 
     def for_what_if(self, pod: Pod) -> EngineCycle:

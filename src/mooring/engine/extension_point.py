@@ -22,6 +22,13 @@ class ExtensionPoint(Enum):
     PRE_BIND = ("PreBind", 'running PreBind plugin "{}": ')
     BIND = ("Bind", 'running Bind plugin "{}": ')
     POST_BIND = ("PostBind", 'running PostBind plugin "{}": ')
+    PLACEMENT_GENERATE = ("PlacementGenerate", "")
+    PLACEMENT_SCORE = ("PlacementScore", 'running PlacementScore plugins: plugin "{}" failed with: ')
+    PLACEMENT_NORMALIZE = (
+        "PlacementScoreExtensionNormalize",
+        'running NormalizePlacementScore on PlacementScore plugins: plugin "{}" failed with: ',
+    )
+    PLACEMENT_WEIGHT = ("PlacementScore", 'applying score defaultWeights on PlacementScore plugins: plugin "{}" ')
 
     def __init__(self, metric_name: str, error_prefix: str) -> None:
         self.metric_name = metric_name

@@ -109,20 +109,26 @@ class Feasible(msgspec.Struct):
 
 
 def feasible(
-    cycle: EngineCycle, start: int = 0, *, cache: ProfileCache | None = None, is_nominated_out: bool = False
+    cycle: EngineCycle,
+    start: int = 0,
+    *,
+    cache: ProfileCache | None = None,
+    is_nominated_out: bool = False,
+    among: Rows | None = None,
 ) -> Feasible:
     """Run PreFilter plugins, then Filter plugins on the nodes. `start` is where sampling begins.
 
     `is_nominated_out`: an extender rejected the node that the pod is nominated to, so all nodes are evaluated.
+    `among`: the only nodes that are candidates, without a cache.
     """
-    nodes = cycle.state.nodes
+    nodes = cycle.state.nodes if among is None else among
     if not len(nodes):
         return Feasible(nodes, nodes, next_start=start)
     narrowed = run_pre_filters(cycle, cache)
     if narrowed.refusal is not None:
         none = nodes.take(np.empty(0, np.int64))
         return Feasible(none, nodes, next_start=start, refusal=narrowed.refusal, narrowed_by=narrowed.by)
-    nominated = None if is_nominated_out else _nominated(cycle, narrowed)
+    nominated = None if is_nominated_out else _nominated(cycle, narrowed, among)
     if nominated is not None:
         return Feasible(nominated, nodes, evaluated=1, next_start=start, is_nominated=True)
     return _filtered(cycle, nodes, narrowed, start, cache)
@@ -201,11 +207,13 @@ def _no_node_in_common(plugins: tuple[str, ...]) -> str:
     return f"node(s) didn't satisfy plugin(s) [{' '.join(plugins)}] simultaneously"
 
 
-def _nominated(cycle: EngineCycle, narrowed: Narrowed) -> Rows | None:
+def _nominated(cycle: EngineCycle, narrowed: Narrowed, among: Rows | None = None) -> Rows | None:
     """The nominated node alone, if it (still) passes: then no other is evaluated."""
     name = cycle.pod.status.nominated_node_name
     view = cycle.state.node(name) if name else None
     if view is None or (narrowed.only is not None and view.name not in narrowed.only):
+        return None
+    if among is not None and view.row not in among.rows:
         return None
     try:
         passed = passing(cycle, cycle.nodes.of_rows(np.array([view.row])), [])

@@ -20,7 +20,7 @@ from mooring.engine.scoring import best
 from mooring.engine.stopwatch import Stopwatch
 from mooring.engine.time_budget import TimeBudget, within
 from mooring.framework import Pod
-from mooring.state import State
+from mooring.state import Rows, State
 
 Decide: TypeAlias = Callable[..., Decision]
 """`decide`, or what stands in for it."""
@@ -38,32 +38,39 @@ def decide(
     cache: DecisionCache | None = None,
     watch: Stopwatch | None = None,
     budget: TimeBudget | None = None,
+    among: Rows | None = None,
+    runs_post_filters: bool = True,
 ) -> Decision:
     """Choose a node for the pod, or report why it fits none. Pure: no I/O, no clock, no randomness.
 
     `seed` chooses among nodes of equal score; `start` is where sampling begins (the last decision's `next_start`).
     `cache` makes the next decision faster and never another one; `watch` times the plugins; nothing depends on it.
     Plugins that exceed the `budget` are interrupted, and the decision is a `BudgetExceeded` fault.
+    Only nodes `among` these are candidates; plugins still count pods on all nodes.
     """
     state.trim()
     cycle = EngineCycle(profile, pod, state, attempt, seed, watch=watch, budget=budget)
     cycle.start = start
     if budget is not None:
         budget.cycle = cycle
-    cached = None if cache is None else cache.of(profile)
+    # What is cached is about all nodes.
+    cached = None if cache is None or among is not None else cache.of(profile)
     found: Feasible | None = None
     try:
         with within(budget):
             if extender_results is None:
-                found = feasible(cycle, start, cache=cached)
-                decision = choose(cycle, found) if len(found.nodes) else refuse(cycle, found)
+                found = feasible(cycle, start, cache=cached, among=among)
+                if len(found.nodes):
+                    decision = choose(cycle, found)
+                else:
+                    decision = refuse(cycle, found, runs_post_filters=runs_post_filters)
             else:
-                found = feasible(cycle, start, is_nominated_out=extender_results.is_nominated_out)
+                found = feasible(cycle, start, is_nominated_out=extender_results.is_nominated_out, among=among)
                 is_any_unsent = extender_results.apply(found)
                 if len(found.nodes):
                     decision = choose(cycle, found, extender_results.scores)
                 else:
-                    decision = refuse(cycle, found, is_premature=is_any_unsent)
+                    decision = refuse(cycle, found, is_premature=is_any_unsent, runs_post_filters=runs_post_filters)
     except PluginFault as fault:
         decision = Decision.failed(cycle, found, fault, start)
     cycle.end()
@@ -86,8 +93,12 @@ def choose(
     return Decision.placed(cycle, found, best(cycle, found, extender_scores))
 
 
-def refuse(cycle: EngineCycle, found: Feasible, *, is_premature: bool = False) -> Decision:
+def refuse(
+    cycle: EngineCycle, found: Feasible, *, is_premature: bool = False, runs_post_filters: bool = True
+) -> Decision:
     """Why the pod fits no node, and what PostFilter plugins propose."""
     rejected = found.rejected()
-    helped = run_post_filters(cycle, rejected) if len(found.all_nodes) else PostFiltered(nominate=CLEAR)
+    helped = PostFiltered(nominate=CLEAR)
+    if runs_post_filters and len(found.all_nodes):
+        helped = run_post_filters(cycle, rejected)
     return Decision.refused(cycle, found, rejected, helped, is_premature=is_premature)

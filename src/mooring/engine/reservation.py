@@ -22,6 +22,7 @@ from mooring.framework import PENDING, Allow, Plugin, Point, Refusal, Wait
 from mooring.state import RowView
 
 LONGEST_WAIT_SECONDS = 15 * 60.0
+WAITING_ON_PERMIT = "one or more plugins asked to wait and no plugin rejected pod"
 
 
 class PlacementRefused(msgspec.Struct, frozen=True):
@@ -46,6 +47,8 @@ class Permitted(msgspec.Struct, frozen=True):
     """The binding cycle may start; or first wait for these plugins, each at most so many seconds."""
 
     waits: Mapping[str, float]
+    message: str = ""
+    """What the last of them waits for, in kube-scheduler's words."""
 
 
 AT_ONCE = Permitted({})
@@ -112,12 +115,14 @@ def permit(profile: Profile, decision: Decision) -> Permitted | PlacementRefused
     if not plugins:
         return AT_ONCE
     waits: dict[str, float] = {}
+    message = ""
     for plugin in plugins:
         try:
             with calling(decision.cycle, plugin, ExtensionPoint.PERMIT):
                 result = plugin.permit(decision.pod, _view(decision), decision.cycle)
                 if isinstance(result, Wait):
                     waits[plugin.name] = _bounded(result)
+                    message = f"{result.reason}, {WAITING_ON_PERMIT}" if result.reason else WAITING_ON_PERMIT
             if isinstance(result, Refusal):
                 return PlacementRefused(plugin.name, with_reasons(plugin, ExtensionPoint.PERMIT, result))
         except PluginFault as problem:
@@ -128,7 +133,7 @@ def permit(profile: Profile, decision: Decision) -> Permitted | PlacementRefused
             return fault(
                 plugin, ExtensionPoint.PERMIT, f"permit returned {result!r}; it must return Allow, Wait or a Refusal"
             )
-    return Permitted(waits)
+    return Permitted(waits, message)
 
 
 def waited_too_long(plugin: str, seconds: float) -> str:

@@ -25,6 +25,14 @@ from mooring.framework.gates import FeatureGates
 from mooring.framework.nodes import NodeRows, NodeView
 from mooring.framework.normalizers import Normalizer, ToMax
 from mooring.framework.plugin import Plugin, Reads
+from mooring.framework.pod_groups import (
+    Assignment,
+    GroupPlacement,
+    PodGroupInfo,
+    PodGroupPlan,
+    PodGroupTrial,
+    ProposedPlacement,
+)
 from mooring.framework.points import Point
 from mooring.framework.queued_pod import QueuedPod
 from mooring.framework.resource_metrics import NodeUse, ResourceMetrics
@@ -37,6 +45,8 @@ from mooring.framework.services import (
     Metrics,
     Objects,
     PodEvents,
+    PodGroupMembers,
+    PodGroups,
     Pods,
     PodWriter,
     Preemptions,
@@ -82,6 +92,7 @@ __all__ = [
     "ApiError",
     "Args",
     "ArgsPart",
+    "Assignment",
     "Background",
     "Binder",
     "BoolArray",
@@ -99,6 +110,7 @@ __all__ = [
     "Evicted",
     "Fault",
     "FeatureGates",
+    "GroupPlacement",
     "Hint",
     "Http",
     "HttpResponse",
@@ -121,12 +133,18 @@ __all__ = [
     "Plugin",
     "Pod",
     "PodEvents",
+    "PodGroupInfo",
+    "PodGroupMembers",
+    "PodGroupPlan",
+    "PodGroupTrial",
+    "PodGroups",
     "PodWriter",
     "Pods",
     "PodsWhere",
     "Point",
     "PostFilterRefusal",
     "Preemptions",
+    "ProposedPlacement",
     "Published",
     "Queue",
     "QueuedPod",

@@ -30,6 +30,7 @@ from mooring.framework.services import (
     Metrics,
     Objects,
     PodEvents,
+    PodGroups,
     Pods,
     PodWriter,
     Preemptions,
@@ -57,6 +58,7 @@ SERVICES: tuple[type, ...] = (
     PodEvents,
     PodWriter,
     ResourceMetrics,
+    PodGroups,
 )
 """What a constructor may take besides its `Args`, `Objects[…]` and `Published[…]`."""
 _MUST_BE_ASYNC = frozenset(name for name, method in METHODS.items() if inspect.iscoroutinefunction(method))

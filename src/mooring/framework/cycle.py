@@ -210,6 +210,12 @@ class Cycle(Protocol):
         ...
 
     @property
+    def is_trial(self) -> bool:
+        """Whether the pod is only tried on its node, with other pods of its group: reserve and permit of the trial are
+        undone, and called again if the group fits."""
+        ...
+
+    @property
     def nodes(self) -> NodeRows:
         """Every node there is, feasible or not. The same object as long as no node comes or goes."""
         ...

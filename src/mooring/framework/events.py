@@ -110,6 +110,7 @@ POD_SCHEDULED = "PodScheduled"
 
 NODE_ADDED = ClusterEvent(NODE, Action.ADD)
 NODE_DELETED = ClusterEvent(NODE, Action.DELETE)
+PENDING_POD_ADDED = ClusterEvent(UNSCHEDULABLE_POD, Action.ADD)
 ASSIGNED_POD_ADDED = ClusterEvent(ASSIGNED_POD, Action.ADD)
 ASSIGNED_POD_DELETED = ClusterEvent(ASSIGNED_POD, Action.DELETE)
 UNSCHEDULABLE_TIMEOUT = ClusterEvent(EVERYTHING, Action.ALL, "UnschedulableTimeout")

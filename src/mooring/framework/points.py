@@ -1,7 +1,8 @@
 """The extension points: who calls them, when, and what each result causes.
 
 The order of a pod's life: pre_enqueue → sort_key → pre_filter → filter → (post_filter if no node is left) →
-pre_score → score → normalize → reserve → permit → pre_bind → bind → post_bind. The synchronous points never wait;
+pre_score → score → normalize → reserve → permit → pre_bind → bind → post_bind. Pods of a pod group are tried together,
+for each placement of placement_generate; placement_score chooses one. The synchronous points never wait;
 those marked async may, for `Plugin.longest_wait_seconds`. An exception anywhere is a fault: this attempt fails with a
 status that names the plugin, the pod is tried again with backoff, and the scheduler goes on with the others.
 
@@ -13,12 +14,13 @@ fit, and editors offer them; the registry checks arity and `async` against them 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Hashable, Iterable
+from collections.abc import Awaitable, Hashable, Iterable, Sequence
 from enum import Enum
 from typing import Any
 
 from mooring.framework.cycle import Cycle
 from mooring.framework.nodes import NodeRows, NodeView
+from mooring.framework.pod_groups import GroupPlacement, PodGroupInfo, PodGroupPlan, PodGroupTrial, ProposedPlacement
 from mooring.framework.queued_pod import QueuedPod
 from mooring.framework.verdicts import (
     Allow,
@@ -34,6 +36,7 @@ from mooring.framework.verdicts import (
 )
 from mooring.framework.what_if import Diagnosis, WhatIf
 from mooring.objects.core import Pod
+from mooring.objects.pod_groups import PodGroup
 
 
 class Point(Enum):
@@ -54,6 +57,8 @@ class Point(Enum):
     PRE_BIND = ("preBind", "PreBindPlugin", ("pre_bind",))
     BIND = ("bind", "BindPlugin", ("bind",))
     POST_BIND = ("postBind", "PostBindPlugin", ("post_bind",))
+    PLACEMENT_GENERATE = ("placementGenerate", "PlacementGeneratePlugin", ("placement_generate",))
+    PLACEMENT_SCORE = ("placementScore", "PlacementScorePlugin", ("placement_score",))
 
     def __init__(self, config_name: str, interface: str, methods: tuple[str, ...]) -> None:
         self.config_name = config_name
@@ -223,6 +228,37 @@ class ExtensionPoints:
         members exist". `mooring explain` calls it for every plugin of the pod's profile, wherever the pod is: pending,
         gated, waiting on permit or bound; on the scheduler that runs, and on one that decides again. It reads the
         plugin's own services and changes nothing. A sentence needs neither the plugin's name nor a full stop.
+        """
+        raise NotImplementedError
+
+    def placement_generate(self, group: PodGroupInfo, nodes: NodeRows, /) -> Sequence[GroupPlacement] | Refusal:
+        """Offer sets of nodes that the pods of a group may be placed on together.
+
+        Called once for each attempt of a pod group, with all nodes, where TopologyAwareWorkloadScheduling is on. The
+        group is tried on one placement after the other. One plugin is called: the first of the profile. Without one
+        all nodes are the only placement. A refusal, or no placement, fails the attempt of all pods.
+        """
+        raise NotImplementedError
+
+    def placement_score(self, group: PodGroupInfo, proposed: ProposedPlacement, /) -> int:
+        """Return how good a placement is that the group fits: more is better.
+
+        Called when the group fits at least two placements. After `normalize_placement_scores` each score must lie in
+        0…100; it is then multiplied by the plugin's weight.
+        """
+        raise NotImplementedError
+
+    def normalize_placement_scores(self, group: PodGroupInfo, scores: Sequence[int], /) -> Sequence[int]:
+        """Bring this plugin's raw placement scores to 0…100, in the same order. Optional."""
+        raise NotImplementedError
+
+    async def pod_group_post_filter(
+        self, group: PodGroup, pods: Sequence[Pod], trial: PodGroupTrial, /
+    ) -> PodGroupPlan | Refusal:
+        """Propose how to make room for a pod group that does not fit. Needs WorkloadAwarePreemption.
+
+        Called once for each attempt, of the first PostFilter plugin that has it, after all pods of the group were
+        tried. The plan is data; the scheduler carries it out and the pods wait.
         """
         raise NotImplementedError
 

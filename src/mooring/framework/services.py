@@ -21,6 +21,7 @@ from mooring.framework.cycle import PodsWhere
 from mooring.objects.core import ContainerExtendedResourceRequest, Pod
 from mooring.objects.meta import KubeObject
 from mooring.objects.placed import PlacedPod
+from mooring.objects.pod_groups import PodGroup
 from mooring.objects.resource import ResourceClaim
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
 
@@ -130,6 +131,34 @@ class Preemptions(Protocol):
 
     def is_under_way(self, uid: str) -> bool:
         """Whether victims of this pod are still to be evicted."""
+        ...
+
+
+class PodGroupMembers(Protocol):
+    """The pods that name one pod group, as the scheduler knows them now."""
+
+    @property
+    def all_count(self) -> int: ...
+    @property
+    def scheduled_count(self) -> int:
+        """How many are on a node: bound, or assumed there. In a pod group cycle, also those that are tried there."""
+        ...
+
+    @property
+    def unscheduled(self) -> Sequence[Pod]: ...
+    @property
+    def scheduled(self) -> Sequence[PlacedPod]: ...
+
+
+class PodGroups(Protocol):
+    """Pod groups (scheduling.k8s.io): the objects, and their pods. Without the gate GenericWorkload there are none."""
+
+    def get(self, namespace: str, name: str) -> PodGroup | None:
+        """The PodGroup object; None if there is none (yet)."""
+        ...
+
+    def members(self, namespace: str, name: str) -> PodGroupMembers | None:
+        """The pods that name this group, whether or not its object exists; None if there are none."""
         ...
 
 

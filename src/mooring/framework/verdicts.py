@@ -196,6 +196,8 @@ class Wait:
     """From permit: hold the pod, reserved on its node, until plugins allow it, one rejects it, or the time is up."""
 
     seconds: float
+    reason: str = ""
+    """What the pod waits for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,8 @@ class PlacedPod(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """status.startTime (seconds since the epoch)."""
     owner_uid: str = ""
     """Of the controller that made it; "" without one."""
+    group: str = ""
+    """The name of its pod group; "" without one."""
     is_terminating: bool = False
     is_preempted: bool = False
     """Whether it is terminating because a scheduler preempted it."""
@@ -71,6 +73,7 @@ def placed(pod: Pod, node: str | None = None, *, assumed_at: float | None = None
         volumes=pod.volumes if spec.volumes else (),
         started=parse_timestamp(pod.status.start_time) if pod.status.start_time else None,
         owner_uid=_controller_uid(pod) if metadata.owner_references else "",
+        group=(spec.scheduling_group.pod_group_name or "") if spec.scheduling_group is not None else "",
         is_terminating=is_terminating,
         is_preempted=is_terminating and _is_preempted(pod),
         assumed_at=assumed_at,

@@ -27,6 +27,7 @@ from mooring.plugins.default.balanced_allocation import NodeResourcesBalancedAll
 from mooring.plugins.default.default_binder import DefaultBinder
 from mooring.plugins.default.default_preemption import DefaultPreemption
 from mooring.plugins.default.dynamic_resources import DynamicResources
+from mooring.plugins.default.gang_scheduling import GangScheduling
 from mooring.plugins.default.image_locality import ImageLocality
 from mooring.plugins.default.inter_pod_affinity import InterPodAffinity
 from mooring.plugins.default.node_affinity import NodeAffinity
@@ -36,10 +37,12 @@ from mooring.plugins.default.node_ports import NodePorts
 from mooring.plugins.default.node_resources_fit import NodeResourcesFit
 from mooring.plugins.default.node_unschedulable import NodeUnschedulable
 from mooring.plugins.default.node_volume_limits import NodeVolumeLimits
+from mooring.plugins.default.pod_group_pods_count import PodGroupPodsCount
 from mooring.plugins.default.pod_topology_spread import PodTopologySpread
 from mooring.plugins.default.priority_sort import PrioritySort
 from mooring.plugins.default.scheduling_gates import SchedulingGates
 from mooring.plugins.default.taint_toleration import TaintToleration
+from mooring.plugins.default.topology_placement_generator import TopologyPlacementGenerator
 from mooring.plugins.default.volume_binding import VolumeBinding
 from mooring.plugins.default.volume_restrictions import VolumeRestrictions
 from mooring.plugins.default.volume_zone import VolumeZone
@@ -73,6 +76,9 @@ def catalogue() -> Registry:
     registry.add(ImageLocality, "default")
     registry.add(DefaultBinder, "default")
     registry.add(NodeDeclaredFeatures, "default")
+    registry.add(GangScheduling, "default")
+    registry.add(TopologyPlacementGenerator, "default")
+    registry.add(PodGroupPodsCount, "default")
     registry.add(ScoreByLabel, "example")
     registry.add(CpuLabelFilter, "example")
     registry.add(RandomChoice, "example")

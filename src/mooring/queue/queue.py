@@ -70,6 +70,8 @@ class SchedulingQueue:
     `on_fault` is called with plugin and extension point when PreEnqueue, a hint or the sort plugin raises or returns
     a value of the wrong type.
     `observer` records how long PreEnqueue and hints take.
+    With `has_pod_groups`, members of a pod group whose attempt failed are retried after their backoff, whatever happens
+    meanwhile: events of the group as a whole are not known.
     """
 
     def __init__(
@@ -85,9 +87,11 @@ class SchedulingQueue:
         on_entry: Callable[[str, str], None] = lambda _place, _reason: None,
         on_fault: OnFault = ignore_fault,
         observer: QueueObserver | None = None,
+        has_pod_groups: bool = False,
         log: Log | None = None,
     ) -> None:
         self._clock = clock
+        self._has_pod_groups = has_pod_groups
         self._max_unschedulable_seconds = max_unschedulable_seconds
         self._on_ready = on_ready
         self._on_entry = on_entry
@@ -165,10 +169,30 @@ class SchedulingQueue:
             if queued is None and (queued := self._places.pop_backoff()) is not None:
                 self._on_entry(Place.ACTIVE.value, POPPED_FROM_BACKOFF)
             if queued is not None:
-                queued.attempts += 1
-                queued.popped = self._clock.monotonic()
-                self._in_flight.start(queued)
+                self._start_attempt(queued)
             return queued
+
+    def pop_member(self, uid: str) -> QueuedPodInfo | None:
+        """Pop this pod, whatever its backoff, if PreEnqueue admits it; None if it cannot be popped now.
+
+        For the pod group cycle, which schedules all members of a group that can be tried.
+        """
+        with self._operation:
+            queued = self._pods.get(uid)
+            if queued is None or queued.place is Place.IN_FLIGHT:
+                return None
+            if queued.place is not Place.ACTIVE:
+                self._activate(queued)
+            if queued.place is not Place.ACTIVE:
+                return None
+            self._places.remove(queued)
+            self._start_attempt(queued)
+            return queued
+
+    def _start_attempt(self, queued: QueuedPodInfo) -> None:
+        queued.attempts += 1
+        queued.popped = self._clock.monotonic()
+        self._in_flight.start(queued)
 
     def requeue(
         self,
@@ -433,7 +457,7 @@ class SchedulingQueue:
     def _replay(self, queued: QueuedPodInfo, events: list[InFlightEvent] | None) -> QueueingStrategy:
         """The queueing strategy by the events during the pod's attempt."""
         # Without a record of the attempt (it was done already) only its backoff requeues the pod.
-        if events is None or queued.failed_by_error:
+        if events is None or queued.failed_by_error or self._is_member(queued):
             return QueueingStrategy.AFTER_BACKOFF
         best = QueueingStrategy.SKIP
         best_possible = QueueingStrategy.IMMEDIATELY if queued.pending_plugins else QueueingStrategy.AFTER_BACKOFF
@@ -470,13 +494,21 @@ class SchedulingQueue:
             queued = self._pods.get(uid)
             if queued is None or queued.place is Place.ACTIVE:
                 continue
-            if queued.place is Place.IN_FLIGHT:
+            if queued.place is not Place.IN_FLIGHT:
+                self._activate(queued)
+            elif not self._is_member(queued):
                 self._in_flight.record(FORCE_ACTIVATE, None, queued.pod)
-            elif queued.place is Place.BACKOFF:
-                self._enqueue(queued, Place.ACTIVE)
-                self._record_move(queued, FORCE_ACTIVATE.label)
-            else:
-                self._move(queued, QueueingStrategy.IMMEDIATELY, FORCE_ACTIVATE.label)
+
+    def _activate(self, queued: QueuedPodInfo) -> None:
+        if queued.place is Place.BACKOFF:
+            self._enqueue(queued, Place.ACTIVE)
+            self._record_move(queued, FORCE_ACTIVATE.label)
+        else:
+            self._move(queued, QueueingStrategy.IMMEDIATELY, FORCE_ACTIVATE.label)
+
+    def _is_member(self, queued: QueuedPodInfo) -> bool:
+        """Whether the pod is scheduled with its pod group."""
+        return self._has_pod_groups and queued.pod.spec.scheduling_group is not None
 
     def _move(self, queued: QueuedPodInfo, strategy: QueueingStrategy, reason: str) -> None:
         """Move a new or unschedulable pod by the strategy, if PreEnqueue admits it."""

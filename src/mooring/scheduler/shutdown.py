@@ -7,6 +7,7 @@ import asyncio
 import msgspec
 
 from mooring.scheduler.cycle.binding_cycle import BindingCycles
+from mooring.scheduler.cycle.pod_group_conditions import PodGroupConditions
 from mooring.scheduler.cycle.preemption import ClaimReleases, Preemption
 from mooring.scheduler.cycle.reporting import Reporter
 from mooring.scheduler.extenders import Extenders
@@ -28,6 +29,7 @@ class Shutdown(msgspec.Struct):
     bindings: BindingCycles
     preemption: Preemption
     claim_releases: ClaimReleases
+    conditions: PodGroupConditions
     versions: Versions
     lifecycle: Lifecycle
     supervisor: Supervisor
@@ -55,6 +57,7 @@ class Shutdown(msgspec.Struct):
         await self.bindings.finish(left(), plugins_left())
         await self.preemption.finish(left())
         await self.claim_releases.finish(left())
+        await self.conditions.finish(left())
         await self.versions.close(plugins_left())
         await self.lifecycle.stop_all(plugins_left)
         await self.supervisor.stop(plugins_left())

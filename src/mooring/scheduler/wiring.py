@@ -21,16 +21,22 @@ from mooring.framework import FeatureGates, Pod
 from mooring.framework.events import ClusterEvent
 from mooring.framework.registry import Registry
 from mooring.objects.core import Node
+from mooring.objects.pod_groups import PodGroup
 from mooring.queue import SchedulingQueue
 from mooring.recording import Recorder
 from mooring.scheduler.cycle.assumed_pods import AssumedPods
 from mooring.scheduler.cycle.binding_cycle import BindingCycles
+from mooring.scheduler.cycle.executor import ClusterExecutor, Executor
 from mooring.scheduler.cycle.failure_handler import FailureHandler
 from mooring.scheduler.cycle.overruns import Overruns, Penalties
 from mooring.scheduler.cycle.permit import PermitRoom
+from mooring.scheduler.cycle.pod_group_conditions import PodGroupConditions
+from mooring.scheduler.cycle.pod_group_cycle import PodGroupCycle
+from mooring.scheduler.cycle.pod_group_preemption import PodGroupPreemption
+from mooring.scheduler.cycle.pre_checks import PreChecks
 from mooring.scheduler.cycle.preemption import ClaimReleases, Preemption, PreemptionsInProgress
 from mooring.scheduler.cycle.reporting import Reporter
-from mooring.scheduler.cycle.scheduling_cycle import ClusterExecutor, Executor, PreChecks, SchedulingCycle
+from mooring.scheduler.cycle.scheduling_cycle import SchedulingCycle
 from mooring.scheduler.cycle.unlisted_kinds import PodsAwaitingKinds
 from mooring.scheduler.cycle.verification import VerifiedDecisions
 from mooring.scheduler.extenders import Documents, Extenders
@@ -62,7 +68,7 @@ from mooring.scheduler.shutdown import SHUTDOWN_SECONDS, Shutdown
 from mooring.scheduler.watching.feeds import POD_FIELDS, NodeFeed, PodFeed
 from mooring.scheduler.watching.informers import Informers
 from mooring.scheduler.watching.observed_feed import ObservedFeed
-from mooring.state import State
+from mooring.state import State, StatePodGroups
 
 ATTEMPT_TIMEOUT_SECONDS = 5.0
 """How long plugins may compute about one pod."""
@@ -97,6 +103,7 @@ class Core(msgspec.Struct, frozen=True):
     bindings: BindingCycles
     preemption: Preemption
     claim_releases: ClaimReleases
+    conditions: PodGroupConditions
     budget: TimeBudget | None
     decide: Decide
     overruns: Overruns
@@ -157,6 +164,7 @@ def build_core(
         on_entry=metrics.entered,
         on_fault=on_plugin_fault,
         observer=metrics,
+        has_pod_groups=gates.on("GenericWorkload"),
     )
     reporter = reporter or Reporter(client, clock, names, events=client.beside("mooring events"))
     foreign_bindings = ForeignBindings(client, clock, reporter, metrics.plugins)
@@ -168,6 +176,7 @@ def build_core(
     if recorder is not None:
         publish = recording_publish(publish, recorder)
     informers = Informers(client, publish, lambda _kind: awaiting_kinds.activate())
+    groups = StatePodGroups(state, informers.store(PodGroup) if gates.on("GenericWorkload") else None)
     binder, claim_writer = ApiBinder(client, clock), ApiClaimWriter(client, informers, clock)
     services = PluginServices(
         clock=clock,
@@ -184,6 +193,7 @@ def build_core(
         claim_writer=claim_writer,
         events=reporter,
         binder=binder,
+        pod_groups=groups,
     )
     assembly = CurrentAssembly(assemble(configuration, registry, services))
     queue.set_profiles(
@@ -195,9 +205,10 @@ def build_core(
 
     # Pods, and their cycles
     observers = [foreign_bindings, reporter, awaiting_kinds, AssumedPods(state, queue, room)]
-    pods = PodFeed(state, queue, names, observers)
+    publishes_pending = gates.on("GangScheduling")
+    pods = PodFeed(state, queue, names, observers, publishes_pending=publishes_pending)
     if recorder is not None:
-        pods = RecordingPodFeed(state, queue, names, observers)
+        pods = RecordingPodFeed(state, queue, names, observers, publishes_pending=publishes_pending)
         pods.recorder = recorder
         recorder.now = clock.now
         record_configuration(recorder, configuration, assembly.current)
@@ -233,6 +244,7 @@ def build_core(
         bindings=bindings,
         preemption=Preemption(client, clock, in_progress, queue, pods, state, room, bindings, reporter, metrics),
         claim_releases=ClaimReleases(claim_writer, queue),
+        conditions=PodGroupConditions(client, clock, groups),
         budget=TimeBudget(attempt_timeout_seconds) if attempt_timeout_seconds else None,
         decide=VerifiedDecisions(verify_every, clock, metrics.plugins).decide if verify_every else decide,
         overruns=Overruns(Penalties(clock), queue, failures, decision_log),
@@ -249,6 +261,7 @@ def complete(
     after: Sequence[Feed[Pod]] = (),
     companions: Sequence[Callable[[], Awaitable[None]]] = (),
     is_explained: bool = True,
+    schedules_groups: bool = True,
     seeds: Iterator[int] | None = None,
     shutdown_seconds: float = SHUTDOWN_SECONDS,
     may_schedule: Callable[[], Awaitable[None]] = at_once,
@@ -256,8 +269,14 @@ def complete(
     """The scheduler around the core: cycle, watches, loop.
 
     `before` and `after` observe pod events before and after state and queue are updated; `companions` run while the
-    scheduler does; `is_explained`: it serves `mooring explain`; `seeds` break the ties of one decision after the other.
+    scheduler does; `is_explained`: it serves `mooring explain`; `schedules_groups`: pods of pod groups are
+    scheduled together, if the gate GenericWorkload is on; `seeds` break the ties of one decision after the other.
     """
+    pre_checks = PreChecks(
+        core.assembly, core.informers, core.bindings, core.failures, core.decision_log, core.awaiting_kinds
+    )
+    seeds = itertools.count(1) if seeds is None else seeds
+    groups = _pod_group_cycle(core, executor, pre_checks, seeds) if schedules_groups else None
     cycle = SchedulingCycle(
         state=core.state,
         queue=core.queue,
@@ -265,16 +284,15 @@ def complete(
         pods=core.pods,
         executor=executor,
         failures=core.failures,
-        pre_checks=PreChecks(
-            core.assembly, core.informers, core.bindings, core.failures, core.decision_log, core.awaiting_kinds
-        ),
+        pre_checks=pre_checks,
         metrics=core.metrics,
         overruns=core.overruns,
         budget=core.budget,
         extenders=core.extenders,
         decide=core.decide,
-        seeds=itertools.count(1) if seeds is None else seeds,
+        seeds=seeds,
         recorder=core.recorder,
+        groups=groups,
     )
     lifecycle = Lifecycle(on_fault=core.on_plugin_fault)
     versions = Versions(
@@ -332,6 +350,7 @@ def complete(
             bindings=core.bindings,
             preemption=core.preemption,
             claim_releases=core.claim_releases,
+            conditions=core.conditions,
             versions=versions,
             lifecycle=lifecycle,
             supervisor=core.services.supervisor,
@@ -361,6 +380,31 @@ def cluster_executor(core: Core) -> ClusterExecutor:
         claim_releases=core.claim_releases,
         foreign_bindings=core.foreign_bindings,
         metrics=core.metrics,
+    )
+
+
+def _pod_group_cycle(
+    core: Core, executor: Executor, pre_checks: PreChecks, seeds: Iterator[int]
+) -> PodGroupCycle | None:
+    services = core.services
+    if not services.gates.on("GenericWorkload"):
+        return None
+    preemption = PodGroupPreemption(core.state, core.pods, services.pod_groups, core.preemption)
+    return PodGroupCycle(
+        state=core.state,
+        queue=core.queue,
+        assembly=core.assembly,
+        pods=core.pods,
+        executor=executor,
+        failures=core.failures,
+        pre_checks=pre_checks,
+        preemption=preemption,
+        conditions=core.conditions,
+        metrics=core.metrics,
+        decision_log=core.decision_log,
+        gates=services.gates,
+        clock=core.clock,
+        seeds=seeds,
     )
 
 

@@ -30,7 +30,7 @@ from mooring.objects.quantity import BadQuantity
 from mooring.objects.requests import requests_of
 from mooring.queue import Place
 from mooring.recording import Recorder
-from mooring.scheduler.cycle.scheduling_cycle import ClusterExecutor
+from mooring.scheduler.cycle.executor import ClusterExecutor
 from mooring.scheduler.plugin_runtime.assembly import assemble
 from mooring.scheduler.plugin_runtime.plugin_errors import counted_errors
 from mooring.scheduler.shadow.wiring import SilentReporter

@@ -3,7 +3,7 @@
 from mooring.state.changes import ChangeLog
 from mooring.state.columns import Column
 from mooring.state.nominations import NominatedAhead
-from mooring.state.pods import StatePods
+from mooring.state.pods import StatePodGroups, StatePods
 from mooring.state.pods_by_importance import LowerPriorityPods
 from mooring.state.state import State
 from mooring.state.table import PODS
@@ -22,6 +22,7 @@ __all__ = [
     "RowView",
     "Rows",
     "State",
+    "StatePodGroups",
     "StatePods",
     "WhatIfRows",
 ]

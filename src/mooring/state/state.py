@@ -20,6 +20,7 @@ from mooring.state.changes import ChangeLog
 from mooring.state.comparer import differences
 from mooring.state.images import ImageSummary
 from mooring.state.nominations import NominatedAhead, Nominations
+from mooring.state.pod_groups import PodGroupIndex, PodGroupMembers
 from mooring.state.pod_sets import CHECKED_AFTER, CountedPodSet, PodIndex, PodSet, amount_of, count_pod
 from mooring.state.pods_by_importance import LowerPriorityPods, PodsByImportance
 from mooring.state.table import NodeTable
@@ -54,6 +55,7 @@ class State:
         )
         self._waiting: dict[str, Pod] = {}
         self._waiting_index: PodIndex[Pod, PodSet[Pod]] = PodIndex(PodSet)
+        self._pod_groups = PodGroupIndex()
         self._terms = AffinityTerms(self._table)
         self.existing_affinity_terms = self._terms.selecting
         """The terms of existing pods that select a pod."""
@@ -152,20 +154,22 @@ class State:
         if old is not None and _counts_alike(old, pod):
             self._priorities[pod.priority] += 1
             self._count_priority_out(old)
+            if pod.group:
+                self._pod_groups.put(pod)
             if old.labels == pod.labels:
                 self._replace(pod)
             else:
                 self._relabel(old, pod)
             return old
         if old is not None:
-            self._take(old)
-        self._put(pod)
+            self._remove(old)
+        self._add(pod)
         return old
 
     def remove_pod(self, uid: str) -> PlacedPod | None:
         pod = self._pods.get(uid)
         if pod is not None:
-            self._take(pod)
+            self._remove(pod)
         return pod
 
     def assume(self, pod: Pod, node: str, at: float) -> PlacedPod:
@@ -178,7 +182,7 @@ class State:
         except BadQuantity as problem:
             raise Fault(f"pod {pod.key} cannot be assumed: {problem}") from problem
         self.nominations.remove(pod.uid)
-        self._put(record)
+        self._add(record)
         return record
 
     def forget(self, uid: str) -> PlacedPod | None:
@@ -188,8 +192,28 @@ class State:
             return None
         if pod.assumed_at is None:
             raise Fault(f"pod {pod.key} (uid {uid}) was confirmed on node {pod.node}; it cannot be forgotten")
-        self._take(pod)
+        self._remove(pod)
         return pod
+
+    # Trials: pods are taken off their nodes and put back while one decision is made. Their pod groups still count them.
+
+    def evict_in_trial(self, pod: PlacedPod) -> None:
+        """Take a pod off its node, to see what fits without it. Undone by `restore_in_trial`."""
+        self._take(self._pods[pod.uid])
+
+    def restore_in_trial(self, pod: PlacedPod) -> None:
+        self._put(pod)
+
+    def _add(self, pod: PlacedPod) -> None:
+        """The pod is on its node from now on."""
+        self._put(pod)
+        if pod.group:
+            self._pod_groups.put(pod)
+
+    def _remove(self, pod: PlacedPod) -> None:
+        self._take(pod)
+        if pod.group:
+            self._pod_groups.take(pod, self._waiting.get(pod.uid))
 
     def _put(self, pod: PlacedPod) -> None:
         self._pods[pod.uid] = pod
@@ -284,16 +308,24 @@ class State:
         self.remove_pending(pod.uid)
         self._waiting[pod.uid] = pod
         self._waiting_index.put(pod)
+        if pod.spec.scheduling_group is not None:
+            self._pod_groups.add_pending(pod, is_placed=pod.uid in self._pods)
 
     def remove_pending(self, uid: str) -> Pod | None:
         pod = self._waiting.pop(uid, None)
         if pod is not None:
             self._waiting_index.take(pod)
+            if pod.spec.scheduling_group is not None:
+                self._pod_groups.remove_pending(pod)
         return pod
 
     def pending(self, where: PodsWhere) -> list[Pod]:
         """The pending pods that match. One that is assumed counts as placed, not as pending."""
         return [pod for pod in self._waiting_index.members(where) if pod.uid not in self._pods]
+
+    def pod_group(self, namespace: str, name: str) -> PodGroupMembers | None:
+        """The pods of a group; None if no pod names it."""
+        return self._pod_groups.groups.get((namespace, name))
 
     # What-ifs
 

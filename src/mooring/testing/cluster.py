@@ -100,6 +100,7 @@ class TestCycle:
     def __init__(self, pod: Pod, state: State, attempt: int = 1) -> None:
         self._pod, self._state = pod, state
         self.attempt = attempt
+        self.is_trial = False
         self._filter_states: dict[Plugin, Any] = {}
         self._score_states: dict[Plugin, Any] = {}
         self.added_to_binding = BindingMetadata()

@@ -38,6 +38,7 @@ from mooring.framework import (
     Plugin,
     Pod,
     PodEvents,
+    PodGroups,
     Pods,
     PodWriter,
     Preemptions,
@@ -55,8 +56,9 @@ from mooring.framework.registry import build
 from mooring.objects.meta import KubeObject
 from mooring.objects.object_store import IndexedStore
 from mooring.objects.placed import placed
+from mooring.objects.pod_groups import PodGroup
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
-from mooring.state import State, StatePods
+from mooring.state import State, StatePodGroups, StatePods
 from mooring.testing.claims import MemoryClaimWriter
 
 P = TypeVar("P", bound=Plugin)
@@ -555,6 +557,7 @@ class Services:
             ClaimWriter: self.claim_writer,
             ClaimsInFlight: self.claims_in_flight,
             PodEvents: self.events,
+            PodGroups: StatePodGroups(self.state, self.objects(PodGroup)),
             PodWriter: self.pod_writer,
             ResourceMetrics: self.resource_metrics,
         }[wanted]

@@ -18,7 +18,8 @@ from mooring.engine import Decision, Permitted, Profile
 from mooring.framework import Cycle, NodeView, Plugin, Pod, Rejection
 from mooring.plugins.catalogue import catalogue
 from mooring.scheduler.cycle.binding_cycle import Placement
-from mooring.scheduler.cycle.scheduling_cycle import Outcome, SchedulingCycle
+from mooring.scheduler.cycle.executor import Outcome
+from mooring.scheduler.cycle.scheduling_cycle import SchedulingCycle
 from mooring.scheduler.wiring import Core, build_core, complete
 from mooring.testing import a_node_object, a_pod
 

@@ -31,6 +31,8 @@ from mooring.framework import (
     PlacedPod,
     Plugin,
     Pod,
+    PodGroupInfo,
+    ProposedPlacement,
     Reads,
     Rejection,
     Rejections,
@@ -44,6 +46,8 @@ from mooring.plugins.default.dynamic_resources.extended_resources import Extende
 from mooring.plugins.default.resource_scores import ResourceScorer, ScoringStrategy, Usage
 
 TOO_MANY_PODS = "Too many pods"
+FULLEST = ResourceScorer(ScoringStrategy(type="MostAllocated"))
+"""Scores placements of pod groups."""
 
 
 def insufficient(resource: str) -> str:
@@ -189,6 +193,18 @@ class NodeResourcesFit(Plugin):
             len(nodes),
         )
 
+    def placement_score(self, group: PodGroupInfo, proposed: ProposedPlacement) -> int:
+        """How full the placement would be with the group, whatever the strategy for nodes: fuller is better."""
+        nodes = proposed.placement.nodes
+        usages = []
+        for resource, weight in self._weights.items():
+            used, capacity = nodes.requested_nonzero(resource), nodes.allocatable(resource)
+            if _is_extended(resource):
+                used, capacity = self._devices.usage_of_nodes(nodes, resource, used, capacity)
+            more = sum(_counted(each.pod, resource) for each in proposed.assignments)
+            usages.append((int(used.sum()) + more, int(capacity.sum()), weight))
+        return FULLEST.score(usages)
+
     def _usage_of_nodes(self, nodes: NodeRows, resource: str, more: int) -> Usage:
         """How much of the resource is used, of how much."""
         weight = self._weights[resource]
@@ -252,6 +268,14 @@ class NodeResourcesFit(Plugin):
         if before is not None and (before.spec.extended_resource_name or "") == (provided or ""):
             return False
         return provided is not None and provided in requested
+
+
+def _counted(pod: Pod, resource: str) -> int:
+    """How much of a scored resource the pod counts as."""
+    requests = requests_of_containers(pod)
+    if resource == "cpu":
+        return requests.nonzero_cpu_milli
+    return requests.nonzero_memory_bytes if resource == "memory" else requests.amounts.get(resource, 0)
 
 
 def _capacity(node: Node) -> Amounts:

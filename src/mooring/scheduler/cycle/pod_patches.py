@@ -47,7 +47,7 @@ async def patch_pod(
         BACKOFF,
         clock,
         tries=TRIES,
-        is_retryable=lambda error: not is_gone(error) and _may_pass(error, retried),
+        is_retryable=lambda error: not is_gone(error) and may_pass(error, retried),
     )
 
 
@@ -60,5 +60,5 @@ def is_gone(error: Exception) -> bool:
     return error.code == 404 or is_other
 
 
-def _may_pass(error: Exception, retried: Collection[int]) -> bool:
+def may_pass(error: Exception, retried: Collection[int]) -> bool:
     return error.code in retried if isinstance(error, ApiError) else isinstance(error, Fault)

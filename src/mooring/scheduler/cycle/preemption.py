@@ -11,6 +11,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+import msgspec
+
 from mooring.base.clock import Clock, timestamp
 from mooring.base.log import Log
 from mooring.client import ApiClient
@@ -18,6 +20,7 @@ from mooring.framework import Plan, Pod
 from mooring.framework.verdicts import ClaimRelease
 from mooring.objects.core import ObjectReference
 from mooring.objects.placed import PlacedPod
+from mooring.objects.pod_groups import PodGroup
 from mooring.queue import Place, SchedulingQueue
 from mooring.scheduler.cycle.background_tasks import BackgroundTasks
 from mooring.scheduler.cycle.binding_cycle import BindingCycles
@@ -33,6 +36,9 @@ AFTER_FAILURE_SECONDS, AFTER_DELETION_SECONDS = 10.0, 1.0
 MOST_PREEMPTIONS, MOST_EVICTIONS = 16, 32
 """Carried out at once; the others wait for their turn. A client has few requests in flight for all: with thousands of
 evictions, bindings would wait for them, and the first preemptor for most of the victims of all others."""
+
+WHOLE_CLUSTER = "cluster"
+"""Where room is made for a pod group."""
 
 _log = Log("scheduler")
 
@@ -64,6 +70,30 @@ class PreemptionsInProgress:
 
     def end(self, uid: str) -> None:
         self._last_victims.pop(uid, None)
+
+
+class PreemptorRef(msgspec.Struct, frozen=True):
+    """A pod or a pod group that room is made for."""
+
+    uid: str
+    key: str
+    kind: str
+    """`pod` or `podgroup`, in messages."""
+    priority: int
+    scheduler_name: str
+    pods: Sequence[Pod]
+    """What waits until the evictions are under way."""
+    place: str
+    """Where room is made: a node, or `cluster`."""
+
+    @classmethod
+    def of_pod(cls, pod: Pod, node: str) -> PreemptorRef:
+        return cls(pod.uid, pod.key, "pod", pod.priority, pod.spec.scheduler_name, (pod,), node)
+
+    @classmethod
+    def of_group(cls, group: PodGroup, pods: Sequence[Pod]) -> PreemptorRef:
+        name = pods[0].spec.scheduler_name
+        return cls(group.uid, group.key, "podgroup", group.priority, name, pods, WHOLE_CLUSTER)
 
 
 class Preemption:
@@ -99,12 +129,20 @@ class Preemption:
     def __len__(self) -> int:
         return len(self._tasks)
 
-    def start(self, plan: Plan, preemptor: Pod) -> None:
-        """Evict the plan's victims. From now on the preemptor is gated."""
-        victims = [victim for victim in plan.evict if not victim.is_terminating]
+    def start(self, plan: Plan, pod: Pod) -> None:
+        """Evict the plan's victims. From now on the pod is gated."""
+        if plan.evict:
+            self._start(plan.evict, PreemptorRef.of_pod(pod, plan.evict[0].node))
+
+    def start_for_group(self, evict: Sequence[PlacedPod], group: PodGroup, pods: Sequence[Pod]) -> None:
+        """Evict these pods for a pod group. From now on its pods are gated."""
+        self._start(evict, PreemptorRef.of_group(group, pods))
+
+    def _start(self, evict: Sequence[PlacedPod], preemptor: PreemptorRef) -> None:
+        victims = [victim for victim in evict if not victim.is_terminating]
         if not victims:
             return  # all of them are terminating already
-        self._metrics.chose_victims(len(plan.evict))
+        self._metrics.chose_victims(len(evict))
         self._in_progress.begin(preemptor.uid)
         self._tasks.start(self._preempt(victims, preemptor), f"make room for {preemptor.key}")
 
@@ -112,11 +150,9 @@ class Preemption:
         """At shutdown: let evictions that have begun end."""
         await self._tasks.finish(seconds)
 
-    async def _preempt(self, victims: Sequence[PlacedPod], preemptor: Pod) -> None:
-        node = victims[0].node
-        _log.v(2).info(
-            "Start the preemption asynchronously", preemptor=preemptor, node=node, numVictimsToDelete=len(victims)
-        )
+    async def _preempt(self, victims: Sequence[PlacedPod], preemptor: PreemptorRef) -> None:
+        node, key = preemptor.place, preemptor.key
+        _log.v(2).info("Start the preemption asynchronously", preemptor=key, node=node, numVictimsToDelete=len(victims))
         is_done, began = False, self._clock.monotonic()
         try:
             async with self._turns:
@@ -126,27 +162,28 @@ class Preemption:
             self._in_progress.end(preemptor.uid)
             self._metrics.preempted(succeeded=is_done, seconds=self._clock.monotonic() - began)
             result = "success" if is_done else "error"
-            _log.v(2).info("Async Preemption finished completely", preemptor=preemptor, node=node, result=result)
-            if not is_done or self._missed_the_deletions(victims, preemptor):
-                # The deletions may never happen, or have happened while the preemptor was gated.
-                self._queue.activate([preemptor])
-            else:
-                self._queue.recheck_pre_enqueue(preemptor)
+            _log.v(2).info("Async Preemption finished completely", preemptor=key, node=node, result=result)
+            for pod in preemptor.pods:
+                if not is_done or self._missed_the_deletions(victims, pod):
+                    # The deletions may never happen, or have happened while the preemptor was gated.
+                    self._queue.activate([pod])
+                else:
+                    self._queue.recheck_pre_enqueue(pod)
 
-    def _missed_the_deletions(self, victims: Sequence[PlacedPod], preemptor: Pod) -> bool:
-        """Whether the preemptor is still gated although no victim is left whose deletion could requeue it."""
-        return self._queue.where(preemptor) == Place.GATED.value and not any(
+    def _missed_the_deletions(self, victims: Sequence[PlacedPod], pod: Pod) -> bool:
+        """Whether the pod is still gated although no victim is left whose deletion could requeue it."""
+        return self._queue.where(pod) == Place.GATED.value and not any(
             (there := self._state.pod(victim.uid)) is not None and there.node == victim.node for victim in victims
         )
 
-    async def _evict_all(self, victims: Sequence[PlacedPod], preemptor: Pod) -> bool:
+    async def _evict_all(self, victims: Sequence[PlacedPod], preemptor: PreemptorRef) -> bool:
         *others, last = victims
         if not all(await asyncio.gather(*(self._evict(victim, preemptor) for victim in others))):
             return False
         self._in_progress.begin_last(preemptor.uid, last.uid)
         return await self._evict(last, preemptor)
 
-    async def _clear_lower_nominations(self, node: str, preemptor: Pod) -> bool:
+    async def _clear_lower_nominations(self, node: str, preemptor: PreemptorRef) -> bool:
         """Clear the nominations of lower-priority pods to this node, so that they are rescheduled sooner. Failures are
         ignored."""
         lower = [each.uid for each in self._state.nominations.at(node) if each.priority < preemptor.priority]
@@ -158,7 +195,7 @@ class Preemption:
                 is_cleared &= await self._reporter.clear_nomination(pod)
         return is_cleared
 
-    async def _evict(self, victim: PlacedPod, preemptor: Pod) -> bool:
+    async def _evict(self, victim: PlacedPod, preemptor: PreemptorRef) -> bool:
         """Evict the pod with this uid; True also if it is deleted already."""
         about = ObjectReference(
             kind="Pod",
@@ -170,8 +207,8 @@ class Preemption:
         )
         # A pod that is waiting on permit or being bound need not be deleted: it is requeued.
         if self._room.preempt(victim.uid) or self._bindings.preempt(victim.uid):
-            _log.v(2).info("Preemptor preempted a waiting pod", preemptor=preemptor, waitingPod=victim.key)
-            self._reporter.preempted(about, preemptor, victim.node, in_memory=True)
+            _log.v(2).info("Preemptor preempted a waiting pod", preemptor=preemptor.key, waitingPod=victim.key)
+            self._preempted(about, preemptor, victim, in_memory=True)
             return True
         try:
             async with self._evictions:
@@ -179,21 +216,34 @@ class Preemption:
                 await self._client.delete(Pod.KIND, victim.name, victim.namespace, uid=victim.uid)
         except Exception as error:  # in any case the preemptor must not wait for what does not happen
             if is_gone(error):
-                _log.v(2).info("Victim Pod is already deleted", preemptor=preemptor, victim=victim.key)
+                _log.v(2).info("Victim Pod is already deleted", preemptor=preemptor.key, victim=victim.key)
                 return True
-            _log.error("Failed to evict pod", pod=victim.key, preemptor=preemptor, err=error)
+            _log.error("Failed to evict pod", pod=victim.key, preemptor=preemptor.key, err=error)
             return False
-        _log.v(2).info("Preemptor Pod preempted victim Pod", preemptor=preemptor, victim=victim.key, node=victim.node)
-        self._reporter.preempted(about, preemptor, victim.node)
+        _log.v(2).info(
+            "Preemptor Pod preempted victim Pod", preemptor=preemptor.key, victim=victim.key, node=preemptor.place
+        )
+        self._preempted(about, preemptor, victim)
         return True
 
-    async def _mark(self, victim: PlacedPod, preemptor: Pod) -> None:
+    def _preempted(
+        self, about: ObjectReference, preemptor: PreemptorRef, victim: PlacedPod, *, in_memory: bool = False
+    ) -> None:
+        self._reporter.preempted(
+            about,
+            f"{preemptor.kind} {preemptor.uid}",
+            preemptor.place if preemptor.place == WHOLE_CLUSTER else victim.node,
+            scheduler_name=preemptor.scheduler_name,
+            in_memory=in_memory,
+        )
+
+    async def _mark(self, victim: PlacedPod, preemptor: PreemptorRef) -> None:
         """Set the DisruptionTarget condition, which controllers and budgets read."""
         condition = {
             "type": "DisruptionTarget",
             "status": "True",
             "reason": "PreemptionByScheduler",
-            "message": f"{preemptor.spec.scheduler_name}: preempting to accommodate a higher priority pod",
+            "message": f"{preemptor.scheduler_name}: preempting to accommodate a higher priority {preemptor.kind}",
             "observedGeneration": victim.generation,
             "lastTransitionTime": timestamp(self._clock.now()),
         }

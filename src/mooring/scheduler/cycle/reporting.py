@@ -109,15 +109,17 @@ class Reporter(PodObserver):
             reference(pod), type="Warning", reason=reason, action=action, note=note
         )
 
-    def preempted(self, victim: ObjectReference, preemptor: Pod, node: str, *, in_memory: bool = False) -> None:
-        """`in_memory`: the victim was assumed and only forgotten."""
+    def preempted(
+        self, victim: ObjectReference, preemptor: str, node: str, *, scheduler_name: str, in_memory: bool = False
+    ) -> None:
+        """`preemptor`: its kind and uid. `in_memory`: the victim was assumed and only forgotten."""
         where = " (in kube-scheduler memory)." if in_memory else ""
-        self._events[preemptor.spec.scheduler_name].record(
+        self._events[scheduler_name].record(
             victim,
             type="Normal",
             reason="Preempted",
             action="Preempting",
-            note=f"Preempted by pod {preemptor.uid} on node {node}{where}",
+            note=f"Preempted by {preemptor} on node {node}{where}",
         )
 
     def condition(self, pod: Pod, reason: str, message: str, nominate: str | None) -> None:

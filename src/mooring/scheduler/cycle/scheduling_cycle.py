@@ -9,66 +9,29 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from typing import Protocol, TypeAlias, TypedDict
+from typing import TypedDict
 
-import msgspec
-
-from mooring.base.clock import Clock
-from mooring.base.errors import PluginFault
 from mooring.base.foreign_code import described, is_its_own
 from mooring.base.log import Log
-from mooring.engine import Decide, Decision, DecisionCache, Permitted, PlacementRefused, Profile, permit, reserve
+from mooring.engine import Decide, Decision, DecisionCache, Profile
 from mooring.engine.stopwatch import Stopwatch
 from mooring.engine.time_budget import TimeBudget
-from mooring.framework import Pod, Point
-from mooring.framework.events import resource_name
-from mooring.objects.meta import KubeObject
-from mooring.objects.quantity import BadQuantity
+from mooring.framework import Pod
 from mooring.queue import QueuedPodInfo, SchedulingQueue
 from mooring.recording import Recorder
-from mooring.scheduler.cycle.binding_cycle import BindingCycles, Placement, internal
+from mooring.scheduler.cycle.binding_cycle import Placement, internal
+from mooring.scheduler.cycle.executor import Executor
 from mooring.scheduler.cycle.failure_handler import FailureHandler
 from mooring.scheduler.cycle.overruns import Overruns
-from mooring.scheduler.cycle.preemption import ClaimReleases, Preemption
-from mooring.scheduler.cycle.unlisted_kinds import PodsAwaitingKinds
+from mooring.scheduler.cycle.pod_group_cycle import PodGroupCycle
+from mooring.scheduler.cycle.pre_checks import PreChecks
 from mooring.scheduler.extenders import Extenders, decide_with
-from mooring.scheduler.introspection.decision_log import DecisionLog
-from mooring.scheduler.introspection.foreign_bindings import ForeignBindings
 from mooring.scheduler.metrics import SchedulerMetrics
 from mooring.scheduler.plugin_runtime.assembly import CurrentAssembly
 from mooring.scheduler.watching.feeds import PodFeed
-from mooring.scheduler.watching.informers import Informers
-from mooring.state import State
+from mooring.state import Rows, State
 
 _log = Log("scheduler")
-
-
-Outcome: TypeAlias = Permitted | PlacementRefused | PluginFault
-"""Of Reserve and Permit."""
-
-
-class Executor(Protocol):
-    """Carries out decisions. The scheduler's acts on the cluster; a shadow's only compares."""
-
-    def record(self, pod: Pod, decision: Decision) -> None:
-        """A decision was made and is not carried out yet."""
-        ...
-
-    def make_room(self, pod: Pod, profile: Profile, decision: Decision) -> str | None:
-        """No node fits: start what PostFilter plugins proposed. The new nomination; None leaves it as it is."""
-        ...
-
-    def assume(self, placement: Placement) -> None:
-        """A node was chosen: from now on the pod counts there."""
-        ...
-
-    def reserve_and_permit(self, placement: Placement) -> Outcome:
-        """Run the Reserve and Permit plugins."""
-        ...
-
-    def bind(self, placement: Placement, outcome: Outcome) -> None:
-        """Start the binding cycle; or undo the placement, where the outcome is a rejection or a fault."""
-        ...
 
 
 class SchedulingCycle:
@@ -90,9 +53,10 @@ class SchedulingCycle:
         decide: Decide,
         seeds: Iterator[int],
         recorder: Recorder | None = None,
+        groups: PodGroupCycle | None = None,
     ) -> None:
         """`budget` is the time that plugins have for one attempt; None: no limit. Each decision's ties are broken by
-        the next of `seeds`."""
+        the next of `seeds`. `groups` schedules the pods of pod groups; without it they are scheduled as any other."""
         self._state = state
         self._queue = queue
         self._assembly = assembly
@@ -110,6 +74,7 @@ class SchedulingCycle:
         self._cache = DecisionCache()
         self._seeds = seeds
         self._recorder = recorder
+        self._groups = groups
         self._idle = asyncio.Event()
         """Not set while extenders are awaited: a reload must not switch profiles meanwhile."""
         self._idle.set()
@@ -117,6 +82,9 @@ class SchedulingCycle:
     async def schedule_one(self, queued: QueuedPodInfo) -> None:
         """Run the scheduling cycle of a pod that was just popped."""
         pod = queued.pod
+        if self._groups is not None and pod.spec.scheduling_group is not None:
+            await self._schedule_group(queued, self._groups)
+            return
         decision: Decision | None = None
         try:
             # 1. Pre-checks: is the pod still to be scheduled, and can its profile decide now?
@@ -131,22 +99,15 @@ class SchedulingCycle:
 
             # 2. Decide: filter and score nodes; where none fits, run PostFilter. Extenders are awaited: no other pod
             #    is decided meanwhile, but watch events and binding cycles continue.
-            watch, inputs, is_gone = self._stopwatch(), self._inputs(queued, profile), False
-            if (extenders := self._extenders) is None or not extenders.concern(pod):
-                decision = self._decide(profile, pod, self._state, watch=watch, **inputs)
-            else:
-                self._idle.clear()
-                decision = await decide_with(extenders, self._decide, profile, pod, self._state, watch=watch, **inputs)
-                is_gone = self._is_gone(pod)
-            if self._budget is not None:
-                self._overruns.attempted(pod.namespace, self._budget.spent_seconds)
-            self._metrics.attempts.decided(profile, decision)
+            decision = await self.decide(queued, profile)
+            is_extended = not self._idle.is_set()
+            is_gone = is_extended and self._is_gone(pod)
 
             if not is_gone:
                 self._next_starts[profile.name] = decision.next_start
                 self._executor.record(pod, decision)
                 if self._recorder is not None:
-                    self._recorder.decided(decision.record(), extenders is not None and extenders.concern(pod))
+                    self._recorder.decided(decision.record(), is_extended)
                 # 3. A plugin or an extender failed: requeue with the error backoff.
                 if decision.fault is not None:
                     self._failures.error(queued, decision.fault)
@@ -170,10 +131,41 @@ class SchedulingCycle:
         finally:
             self._idle.set()
 
+    async def decide(
+        self, queued: QueuedPodInfo, profile: Profile, *, among: Rows | None = None, runs_post_filters: bool = True
+    ) -> Decision:
+        """Choose a node for the pod, `among` these only if given. Suspends only where extenders are called."""
+        pod, watch, inputs = queued.pod, self._stopwatch(), self._inputs(queued, profile, among, runs_post_filters)
+        if (extenders := self._extenders) is None or not extenders.concern(pod):
+            decision = self._decide(profile, pod, self._state, watch=watch, **inputs)
+        else:
+            self._idle.clear()
+            decision = await decide_with(extenders, self._decide, profile, pod, self._state, watch=watch, **inputs)
+        if self._budget is not None:
+            self._overruns.attempted(pod.namespace, self._budget.spent_seconds)
+        self._metrics.attempts.decided(profile, decision)
+        return decision
+
+    async def _schedule_group(self, queued: QueuedPodInfo, groups: PodGroupCycle) -> None:
+        """Schedule all members of the pod's group together."""
+        try:
+            if not self._overruns.holds(queued):
+                await groups.schedule(queued, self._decide_member)
+        finally:
+            self._idle.set()
+
+    async def _decide_member(
+        self, queued: QueuedPodInfo, profile: Profile, *, among: Rows | None = None, runs_post_filters: bool = True
+    ) -> Decision:
+        decision = await self.decide(queued, profile, among=among, runs_post_filters=runs_post_filters)
+        if among is None:
+            self._next_starts[profile.name] = decision.next_start
+        return decision
+
     def _stopwatch(self) -> Stopwatch:
         return self._metrics.attempts.begin(is_looked_at=self._budget is not None and self._budget.is_timed)
 
-    def _inputs(self, queued: QueuedPodInfo, profile: Profile) -> Inputs:
+    def _inputs(self, queued: QueuedPodInfo, profile: Profile, among: Rows | None, runs_post_filters: bool) -> Inputs:
         if self._budget is not None:
             self._budget.renew()
         return Inputs(
@@ -182,6 +174,8 @@ class SchedulingCycle:
             start=self._next_starts.get(profile.name, 0),
             cache=self._cache,
             budget=self._budget,
+            among=among,
+            runs_post_filters=runs_post_filters,
         )
 
     def _is_gone(self, pod: Pod) -> bool:
@@ -216,109 +210,5 @@ class Inputs(TypedDict):
     start: int
     cache: DecisionCache
     budget: TimeBudget | None
-
-
-class PreChecks(msgspec.Struct):
-    """Whether a popped pod can be scheduled now. A pod that cannot is requeued here, with the reason."""
-
-    assembly: CurrentAssembly
-    informers: Informers
-    bindings: BindingCycles
-    failures: FailureHandler
-    decision_log: DecisionLog
-    awaiting_kinds: PodsAwaitingKinds
-
-    def skips(self, pod: Pod) -> bool:
-        """Whether the pod is not to be scheduled any more: it is being deleted or bound."""
-        if pod.is_terminating:
-            _log.v(3).info("Skip schedule deleting pod", pod=pod)
-            self.failures.skipped(pod)
-            return True
-        return self.bindings.is_binding(pod.uid)
-
-    def hold(self, queued: QueuedPodInfo, profile: Profile) -> bool:
-        """Whether the pod was requeued: its profile cannot decide yet, or its requests cannot be read."""
-        return self._lacks_kinds(queued, profile) or self._is_unreadable(queued)
-
-    def _lacks_kinds(self, queued: QueuedPodInfo, profile: Profile) -> bool:
-        """Pods of a profile wait while a kind that its plugins read has not been listed; other profiles are
-        scheduled."""
-        kinds = self.assembly.current.kinds[profile.name]
-        missing = self.informers.missing(kinds)
-        if not missing:
-            return False
-        plugins = sorted({plugin for kind, _ in missing for plugin in kinds[kind]})
-        why = "; ".join(problem + self._install_command(kind) for kind, problem in missing)
-        self.awaiting_kinds.add(queued.pod)
-        message = f"profile {profile.name} waits for what its plugin {', '.join(plugins)} reads: {why}"
-        unlisted = [resource_name(kind) for kind, _ in missing]
-        evidence = {"node": None, "message": message, "refusedBy": plugins, "waitsForKinds": unlisted}
-        self.decision_log.write(queued.pod, {"attempt": queued.attempts, **evidence})
-        self.failures.unschedulable(queued, message, plugins)
-        return True
-
-    def _install_command(self, kind: type[KubeObject]) -> str:
-        """How to install a kind that the server does not have."""
-        command = self.assembly.current.remedies.get(kind)
-        return f" This installs it: {command}" if command and self.informers.is_unserved(kind) else ""
-
-    def _is_unreadable(self, queued: QueuedPodInfo) -> bool:
-        pod = queued.pod
-        try:
-            _ = pod.requests
-            return False
-        except BadQuantity as error:
-            message = f"the requests of pod {pod.key} cannot be read: {error}"
-            self.decision_log.write(pod, {"attempt": queued.attempts, "node": None, "message": message})
-            self.failures.error(queued, message)
-            return True
-
-
-class ClusterExecutor(msgspec.Struct):
-    """Carries out decisions on the cluster: steps 4 to 6 of the scheduling cycle."""
-
-    state: State
-    queue: SchedulingQueue
-    clock: Clock
-    decision_log: DecisionLog
-    failures: FailureHandler
-    bindings: BindingCycles
-    preemption: Preemption
-    claim_releases: ClaimReleases
-    foreign_bindings: ForeignBindings
-    metrics: SchedulerMetrics
-
-    def record(self, pod: Pod, decision: Decision) -> None:
-        self.decision_log.write(pod, decision.record())
-
-    def make_room(self, pod: Pod, profile: Profile, decision: Decision) -> str | None:
-        if not profile.at(Point.POST_FILTER):
-            _log.v(3).info("No PostFilter plugins are registered, so no preemption will be performed")
-        helped = decision.post_filtered
-        if helped.is_preemption_attempted:
-            self.metrics.preempting()
-        self.failures.post_filter_failed(pod, helped.results)
-        if helped.plan is not None:
-            self.preemption.start(helped.plan, pod)
-        for remedy in helped.remedies:
-            if remedy.deallocate:
-                self.claim_releases.start(remedy.deallocate, pod)
-            if remedy.retry_after is not None:
-                self.queue.retry_after(pod, remedy.retry_after)
-        return helped.nominate
-
-    def assume(self, placement: Placement) -> None:
-        self.state.assume(placement.pod, placement.node.name, self.clock.now())
-        self.foreign_bindings.expect(placement.pod, placement.node.name)
-
-    def reserve_and_permit(self, placement: Placement) -> Outcome:
-        profile, decision = placement.profile, placement.decision
-        outcome = reserve(profile, decision) or permit(profile, decision)
-        self.metrics.attempts.placed(profile, decision, outcome)
-        return outcome
-
-    def bind(self, placement: Placement, outcome: Outcome) -> None:
-        if isinstance(outcome, Permitted):
-            self.bindings.start(placement, outcome.waits)
-        else:
-            self.bindings.undo(placement, outcome)
+    among: Rows | None
+    runs_post_filters: bool

@@ -19,7 +19,7 @@ from mooring.framework import Plan, Pod, Refusal
 from mooring.framework.preemption import MESSAGE_PREFIX, least_disruptive
 from mooring.scheduler.extenders.chain import Extenders
 from mooring.scheduler.extenders.client import ExtenderFault
-from mooring.state import State
+from mooring.state import Rows, State
 
 ROUNDS = 3
 """So often the cluster may change during the calls before the attempt fails."""
@@ -43,12 +43,14 @@ async def decide_with(
     cache: DecisionCache | None = None,
     watch: Stopwatch | None = None,
     budget: TimeBudget | None = None,
+    among: Rows | None = None,
+    runs_post_filters: bool = True,
 ) -> Decision:
     """`decide`, or what stands in for it, with extenders. Nothing waits between the choice of a node and the return."""
     for _ in range(ROUNDS):
         try:
             cycle = EngineCycle(profile, pod, state, attempt, seed, budget=budget)
-            results = await _call_extenders(extenders, cycle, start) if extenders.filter_or_prioritize(pod) else None
+            results = await _results(extenders, cycle, start, among)
         except PluginFault as fault:
             return fail(profile, pod, state, fault, attempt=attempt, start=start)
         decision = decide(
@@ -62,6 +64,8 @@ async def decide_with(
             cache=cache,
             watch=watch,
             budget=budget,
+            among=among,
+            runs_post_filters=runs_post_filters,
         )
         if not decision.is_premature:
             break
@@ -72,11 +76,13 @@ async def decide_with(
     return decision
 
 
-async def _call_extenders(extenders: Extenders, cycle: EngineCycle, start: int) -> ExtenderResults:
-    """Their results for the nodes that pass the filters now."""
+async def _results(extenders: Extenders, cycle: EngineCycle, start: int, among: Rows | None) -> ExtenderResults | None:
+    """Their results for the nodes that pass the filters now; None where they take no part in this."""
     pod = cycle.pod
+    if not extenders.filter_or_prioritize(pod):
+        return None
     with within(cycle.budget):
-        found = feasible(cycle, start)
+        found = feasible(cycle, start, among=among)
     is_nominated_out = False
     if found.is_nominated:
         name = found.nodes.at(0).name
@@ -85,7 +91,7 @@ async def _call_extenders(extenders: Extenders, cycle: EngineCycle, start: int) 
         is_nominated_out = True
         again = EngineCycle(cycle.profile, pod, cycle.state, cycle.attempt, cycle.seed, budget=cycle.budget)
         with within(cycle.budget):
-            found = feasible(again, start, is_nominated_out=True)
+            found = feasible(again, start, is_nominated_out=True, among=among)
     names = tuple(found.nodes.names)
     refused = await extenders.filter(pod, names)
     left = [name for name in names if name not in refused]

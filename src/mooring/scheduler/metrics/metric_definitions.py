@@ -166,6 +166,17 @@ ROWS = (
         doubling(0.1, 14),
         gate=CONDITIONS,
     ),
+    # Pod groups
+    Row("podgroup_schedule_attempts_total", ALPHA, "Attempts at pod groups.", ("result", "profile"), gate=WORKLOADS),
+    Row(
+        "podgroup_scheduling_attempt_duration_seconds",
+        ALPHA,
+        "An attempt at a pod group.",
+        ("result", "profile"),
+        ATTEMPT,
+        gate=WORKLOADS,
+    ),
+    Row("podgroup_scheduling_algorithm_duration_seconds", ALPHA, "Its decision.", (), ATTEMPT, gate=WORKLOADS),
     # What Mooring does not do, whatever the gate: there are never series, but for those without labels
     Row("async_api_call_execution_total", ALPHA, "API calls made.", ("call_type", "result"), gate=ASYNC_CALLS),
     Row(
@@ -177,16 +188,6 @@ ROWS = (
         gate=ASYNC_CALLS,
     ),
     Row("pending_async_api_calls", ALPHA, "API calls to make.", ("call_type",), is_gauge=True, gate=ASYNC_CALLS),
-    Row("podgroup_schedule_attempts_total", ALPHA, "Attempts at pod groups.", ("result", "profile"), gate=WORKLOADS),
-    Row(
-        "podgroup_scheduling_attempt_duration_seconds",
-        ALPHA,
-        "An attempt at a pod group.",
-        ("result", "profile"),
-        ATTEMPT,
-        gate=WORKLOADS,
-    ),
-    Row("podgroup_scheduling_algorithm_duration_seconds", ALPHA, "Its decision.", (), ATTEMPT, gate=WORKLOADS),
 )
 
 

@@ -110,6 +110,14 @@ class SchedulerMetrics:
         """Once per attempt: when the pod is bound or requeued. `began` by the monotonic clock."""
         self._attempt_seconds.at[result._value_, profile].observe(self.now() - began)
 
+    def pod_group_decided(self, seconds: float) -> None:
+        """All members of a pod group were tried."""
+        self._observe("podgroup_scheduling_algorithm_duration_seconds", seconds)
+
+    def pod_group_attempted(self, result: str, profile: str, seconds: float) -> None:
+        self._observe("podgroup_scheduling_attempt_duration_seconds", seconds, result, profile)
+        self._count("podgroup_schedule_attempts_total", result, profile)
+
     def _derived(self) -> list[Sizes]:
         """Counters that follow from other numbers: attempts are as many as were timed."""
         attempts = {labels: sum(list(series.counts)) for labels, series in list(self._attempt_seconds.at.items())}

@@ -33,6 +33,7 @@ from mooring.framework import (
     Objects,
     Plugin,
     PodEvents,
+    PodGroups,
     Pods,
     PodWriter,
     Point,
@@ -49,6 +50,7 @@ from mooring.framework.points import CAN_REFUSE
 from mooring.framework.registry import PluginEntry, Registry, build
 from mooring.framework.services import Binder
 from mooring.objects.meta import CustomResource, KubeObject
+from mooring.objects.pod_groups import PodGroup
 from mooring.queue import ProfileRules
 from mooring.scheduler.cycle.permit import PermitRoom
 from mooring.scheduler.metrics import PluginMetrics
@@ -78,6 +80,7 @@ class PluginServices(msgspec.Struct):
     claim_writer: ClaimWriter
     events: PodEvents
     binder: Binder
+    pod_groups: PodGroups
     claims_in_flight: ClaimsInFlight = msgspec.field(default_factory=ClaimsInFlight)
 
     def provider(self, entry: PluginEntry, args: Args | None, background: PluginBackground) -> Callable[[Any], Any]:
@@ -96,6 +99,7 @@ class PluginServices(msgspec.Struct):
             ClaimWriter: lambda: self.claim_writer,
             ClaimsInFlight: lambda: self.claims_in_flight,
             PodEvents: lambda: self.events,
+            PodGroups: lambda: self.pod_groups,
             PodWriter: lambda: ApiPodWriter(self.client, self.clock),
             Preemptions: lambda: self.preemptions,
             Metrics: lambda: self.metrics,
@@ -196,6 +200,8 @@ def assemble(
                     kinds.setdefault(kind, set()).add(entry.name)
                     if issubclass(kind, CustomResource):
                         assembly.remedies.setdefault(kind, install_command(entry.name, entry.paths))
+        if services.gates.on("GenericWorkload"):
+            kinds[PodGroup] = {"GangScheduling"}
         name = profile.scheduler_name
         percentage = profile.percentage_of_nodes_to_score
         if percentage is None:

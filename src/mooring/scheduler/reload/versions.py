@@ -251,6 +251,8 @@ class Versions:
             *(each for gone in self._retiring.values() for each in gone),
         ]
         read: set[type[KubeObject]] = {kind for instance in living for kind in instance.kinds}
+        # Those that the scheduler itself reads for a profile.
+        read.update(kind for kinds in self._assembly.current.kinds.values() for kind in kinds)
         self._informers.keep_only(read)
 
 

@@ -9,8 +9,8 @@ from mooring.engine import Decision, Permitted, Profile
 from mooring.framework import Pod
 from mooring.queue import SchedulingQueue
 from mooring.scheduler.cycle.binding_cycle import Placement
+from mooring.scheduler.cycle.executor import Outcome
 from mooring.scheduler.cycle.failure_handler import FailureHandler
-from mooring.scheduler.cycle.scheduling_cycle import Outcome
 from mooring.scheduler.metrics import AttemptResult, SchedulerMetrics
 from mooring.scheduler.shadow.shadow import Shadow
 

@@ -87,6 +87,7 @@ def build_shadow(
         after=[AfterUpdate(shadow)],
         companions=[settle_forever],
         is_explained=False,  # the other scheduler explains these pods
+        schedules_groups=False,  # each pod is compared by itself
         shutdown_seconds=shutdown_seconds,
         may_schedule=may_schedule,
     )
@@ -114,7 +115,9 @@ class SilentReporter(Reporter):
 
     def record(self, pod: Pod, *, reason: str, action: str, note: str) -> None: ...
 
-    def preempted(self, victim: ObjectReference, preemptor: Pod, node: str, *, in_memory: bool = False) -> None: ...
+    def preempted(
+        self, victim: ObjectReference, preemptor: str, node: str, *, scheduler_name: str, in_memory: bool = False
+    ) -> None: ...
 
     def condition(self, pod: Pod, reason: str, message: str, nominate: str | None) -> None: ...
 

@@ -15,6 +15,7 @@ from mooring.framework.events import (
     ASSIGNED_POD_DELETED,
     NODE_ADDED,
     NODE_DELETED,
+    PENDING_POD_ADDED,
     node_changes,
     placed_pod_changes,
 )
@@ -42,8 +43,12 @@ class PodFeed:
         queue: SchedulingQueue,
         schedulers: Collection[str],
         observers: Sequence[PodObserver] = (),
+        *,
+        publishes_pending: bool = False,
     ) -> None:
-        """`observers` are called for the pending pods of our profiles."""
+        """`observers` are called for the pending pods of our profiles. `publishes_pending`: a pod that is added without
+        a node is an event for others, which may wait for it."""
+        self._publishes_pending = publishes_pending
         self._state = state
         self._queue = queue
         self._schedulers = frozenset(schedulers)
@@ -185,6 +190,8 @@ class PodFeed:
             _log.v(3).info("Add event for unscheduled pod", pod=pod)
             label = self._queue.add(pod)
             self.nominator.added(pod)
+            if self._publishes_pending:
+                self._queue.on_event(PENDING_POD_ADDED, None, pod)
         else:
             _log.v(4).info("Update event for unscheduled pod", pod=pod)
             label = self._queue.update(old, pod)

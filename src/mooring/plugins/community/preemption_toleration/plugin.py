@@ -7,11 +7,13 @@ from mooring.framework import (
     UNRESOLVABLE,
     Clock,
     Diagnosis,
+    FeatureGates,
     NodeRows,
     Objects,
     PlacedPod,
     Plan,
     Pod,
+    PodGroups,
     PostFilterRefusal,
     Preemptions,
     Refusal,
@@ -51,8 +53,10 @@ class PreemptionToleration(DefaultPreemption):
         classes: Objects[PriorityClass],
         pods: Objects[ClassedPod],
         clock: Clock,
+        groups: PodGroups,
+        gates: FeatureGates,
     ) -> None:
-        super().__init__(args, budgets, preemptions)
+        super().__init__(args, budgets, preemptions, groups, gates)
         self._all_budgets, self._clock = budgets, clock
         self._tolerations = PreemptionTolerations(classes, pods)
         self._is_compatible = args.compatibility == "scheduler-plugins"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from mooring.framework import BoolArray, IntArray, LowerPriorityPods, Objects, PlacedPod
@@ -56,6 +58,27 @@ class Budgets:
         violating = np.zeros(len(lower), np.bool_)
         violating[pod.take(exceeding)] = True
         return violating
+
+    def violating_units(self, units: Sequence[Sequence[PlacedPod]]) -> list[bool]:
+        """Which units of pods would violate a budget, if they were evicted in this order.
+
+        A unit is counted up to its first pod that violates one, as kube-scheduler counts.
+        """
+        self._read()
+        allowed = self._allowed.tolist()
+        return [any(self._exceeds(pod, allowed) for pod in unit) for unit in units]
+
+    def _exceeds(self, pod: PlacedPod, allowed: list[int]) -> bool:
+        """Count the eviction of the pod in `allowed`, and return whether a budget does not allow it."""
+        for place in self._in_namespace.get(pod.namespace, ()):
+            if not pod.labels or not self._selectors[place][2].matches(pod.labels):
+                continue
+            if pod.name in self._disrupted.get(place, ()):
+                continue
+            allowed[place] -= 1
+            if allowed[place] < 0:
+                return True
+        return False
 
     def _read(self) -> None:
         if self._objects.version == self._version:

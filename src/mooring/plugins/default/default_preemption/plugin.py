@@ -5,7 +5,7 @@ Nothing is evicted here: the plan lists the victims, the scheduler evicts them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 from mooring.base.errors import PluginFault
@@ -14,12 +14,16 @@ from mooring.framework import (
     Action,
     Args,
     Diagnosis,
+    FeatureGates,
     Hint,
     Meta,
     Objects,
     Plan,
     Plugin,
     Pod,
+    PodGroupPlan,
+    PodGroups,
+    PodGroupTrial,
     PostFilterRefusal,
     Preemptions,
     Refusal,
@@ -27,14 +31,21 @@ from mooring.framework import (
 )
 from mooring.framework.preemption import MESSAGE_PREFIX
 from mooring.framework.verdicts import no_node_available
+from mooring.objects.pod_groups import PodGroup
 from mooring.objects.policy import PodDisruptionBudget
 from mooring.plugins.default.default_preemption.budgets import Budgets
+from mooring.plugins.default.default_preemption.group_search import find_victims
 from mooring.plugins.default.default_preemption.search import Search
 
 NEVER = MESSAGE_PREFIX + "not eligible due to preemptionPolicy=Never."
 STILL_TERMINATING = MESSAGE_PREFIX + "not eligible due to a terminating pod on the nominated node."
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 UNDER_WAY = Refusal("waiting for the preemption for this pod to be finished", code=UNRESOLVABLE)
+UNDER_WAY_FOR_GROUP = Refusal("waiting for the preemption for this pod group to be finished", code=UNRESOLVABLE)
+NO_GROUP = MESSAGE_PREFIX + "pod group for pod not found"
+CONSTRAINED = MESSAGE_PREFIX + "not eligible due to placement-based pod group scheduling limitation"
+GROUP_PREEMPTS = MESSAGE_PREFIX + "not eligible due to workload aware preemption enabled"
+GROUP_NEVER = "not eligible due to preemptionPolicy=Never."
 
 
 class DefaultPreemptionArgs(Args):
@@ -66,12 +77,20 @@ class DefaultPreemption(Plugin):
     preempts = True
 
     def __init__(
-        self, args: DefaultPreemptionArgs, budgets: Objects[PodDisruptionBudget], preemptions: Preemptions
+        self,
+        args: DefaultPreemptionArgs,
+        budgets: Objects[PodDisruptionBudget],
+        preemptions: Preemptions,
+        groups: PodGroups,
+        gates: FeatureGates,
     ) -> None:
         self._percentage = args.min_candidate_nodes_percentage
         self._at_least = args.min_candidate_nodes_absolute
         self._budgets = Budgets(budgets)
         self._preemptions = preemptions
+        self._groups = groups
+        self._has_placements = gates.on("TopologyAwareWorkloadScheduling")
+        self._preempts_for_groups = gates.on("WorkloadAwarePreemption")
 
     def events(self) -> Iterable[Hint]:
         # A pod whose preemption was under way is requeued by the hints of what refused it. This hint only makes
@@ -79,11 +98,17 @@ class DefaultPreemption(Plugin):
         return [Hint(Pod, Action.DELETE, lambda _pod, _before, _after: False, per_template=True)]
 
     def pre_enqueue(self, pod: Pod) -> Refusal | None:
+        if self._preempts_for_groups and (name := pod.pod_group_name):
+            group = self._groups.get(pod.namespace, name)
+            is_under_way = group is not None and self._preemptions.is_under_way(group.uid)
+            return UNDER_WAY_FOR_GROUP if is_under_way else None
         if self._preemptions.is_under_way(pod.uid):
             return UNDER_WAY
         return None
 
     def post_filter(self, pod: Pod, refused: Diagnosis, what_if: WhatIf) -> Plan | Refusal:
+        if (name := pod.pod_group_name) and (refusal := self._refusal_of_member(pod.namespace, name)) is not None:
+            return refusal
         if pod.spec.preemption_policy == "Never":
             return Refusal(NEVER)
         if _are_victims_terminating(pod, refused):
@@ -95,6 +120,23 @@ class DefaultPreemption(Plugin):
             return self._refusal(search, len(nodes), len(every_node))
         chosen = search.candidates.least_disruptive(what_if.seed)
         return Plan(nominate=chosen.node, evict=chosen.victims, candidates=search.candidates)
+
+    def _refusal_of_member(self, namespace: str, name: str) -> Refusal | None:
+        """Why a member of this group does not preempt by itself."""
+        if self._has_placements:
+            group = self._groups.get(namespace, name)
+            if group is None:
+                return Refusal(NO_GROUP)
+            if group.spec.scheduling_constraints is not None:
+                return Refusal(CONSTRAINED)
+        return Refusal(GROUP_PREEMPTS) if self._preempts_for_groups else None
+
+    async def pod_group_post_filter(
+        self, group: PodGroup, pods: Sequence[Pod], trial: PodGroupTrial
+    ) -> PodGroupPlan | Refusal:
+        if any(pod.spec.preemption_policy == "Never" for pod in pods):
+            return Refusal(GROUP_NEVER)
+        return await find_victims(group.priority, trial, self._groups, self._budgets)
 
     def _refusal(self, search: Search, tried: int, nodes: int) -> Refusal:
         if faults := search.faults:

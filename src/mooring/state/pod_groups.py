@@ -1,0 +1,86 @@
+"""Which pods of each pod group are known: those without a node, and those on one, assumed or bound.
+
+A group is known as long as some pod names it, whether or not its PodGroup object exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mooring.objects import Pod
+from mooring.objects.placed import PlacedPod
+
+Key = tuple[str, str]
+"""Namespace and name of a group."""
+
+
+class PodGroupMembers:
+    """The pods of one group. Each is either unscheduled or scheduled."""
+
+    __slots__ = ("_scheduled", "_unscheduled")
+
+    def __init__(self) -> None:
+        self._unscheduled: dict[str, Pod] = {}
+        self._scheduled: dict[str, PlacedPod] = {}
+
+    @property
+    def all_count(self) -> int:
+        return len(self._unscheduled) + len(self._scheduled)
+
+    @property
+    def scheduled_count(self) -> int:
+        """How many are on a node: assumed there, or bound by any scheduler. Terminating ones count."""
+        return len(self._scheduled)
+
+    @property
+    def unscheduled(self) -> Sequence[Pod]:
+        """In the order in which they became so."""
+        return tuple(self._unscheduled.values())
+
+    @property
+    def scheduled(self) -> Sequence[PlacedPod]:
+        return tuple(self._scheduled.values())
+
+
+class PodGroupIndex:
+    """The members of every group. The state calls it at each change of a pod that names a group."""
+
+    def __init__(self) -> None:
+        self._groups: dict[Key, PodGroupMembers] = {}
+
+    @property
+    def groups(self) -> Mapping[Key, PodGroupMembers]:
+        return self._groups
+
+    def add_pending(self, pod: Pod, *, is_placed: bool) -> None:
+        """`is_placed`: it is assumed on a node, so it does not count as unscheduled."""
+        if not is_placed and (name := pod.pod_group_name):
+            self._of(pod.namespace, name)._unscheduled[pod.uid] = pod
+
+    def remove_pending(self, pod: Pod) -> None:
+        key = (pod.namespace, pod.pod_group_name or "")
+        if (members := self._groups.get(key)) is not None:
+            members._unscheduled.pop(pod.uid, None)
+            self._drop_if_empty(key, members)
+
+    def put(self, pod: PlacedPod) -> None:
+        """The pod is on a node, or its record there changed."""
+        members = self._of(pod.namespace, pod.group)
+        members._unscheduled.pop(pod.uid, None)
+        members._scheduled[pod.uid] = pod
+
+    def take(self, pod: PlacedPod, pending: Pod | None) -> None:
+        """The pod is on no node any more. `pending`: it was only assumed there, and is unscheduled again."""
+        key = (pod.namespace, pod.group)
+        members = self._groups[key]
+        del members._scheduled[pod.uid]
+        if pending is not None:
+            members._unscheduled[pod.uid] = pending
+        self._drop_if_empty(key, members)
+
+    def _of(self, namespace: str, name: str) -> PodGroupMembers:
+        return self._groups.setdefault((namespace, name), PodGroupMembers())
+
+    def _drop_if_empty(self, key: Key, members: PodGroupMembers) -> None:
+        if not members.all_count:
+            del self._groups[key]
