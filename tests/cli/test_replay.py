@@ -8,13 +8,10 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from tests.cli.conftest import Mooring
 from tests.recording.recorded import recorded
 from tests.replay.test_replaying import MOST_ALLOCATED
 from tests.simulator.scenarios import a_cluster_of, arriving
-
-from mooring.base.errors import OperatorMistake
-from mooring.cli.replay import replay
 
 
 @pytest.fixture
@@ -32,38 +29,36 @@ def other(tmp_path: Path) -> str:
     return str(path)
 
 
-def run(*arguments: str) -> tuple[int, str]:
-    result = CliRunner().invoke(replay, arguments, standalone_mode=False)
-    if result.exception is not None:
-        raise result.exception
-    return int(result.return_value or 0), result.stdout
+def called(mooring: Mooring, *arguments: str) -> tuple[int, str, str]:
+    result = mooring(*arguments)
+    return result.code, result.out, result.err
 
 
-def test_the_recorded_decisions_are_listed(file: str):
-    code, text = run(file)
+def test_the_recorded_decisions_are_listed(mooring: Mooring, file: str):
+    code, text, _ = called(mooring, "replay", file)
     assert code == 0
     assert "5 decisions from 2023-11-14T22:13:20Z to 2023-11-14T22:13:29Z" in text
     assert text.count("bound") == 4
     assert "0/2 nodes are available: 2 Insufficient cpu." in text
 
 
-def test_the_recorded_configuration_reproduces_them(file: str):
-    code, text = run(file, "--again")
+def test_the_recorded_configuration_reproduces_them(mooring: Mooring, file: str):
+    code, text, _ = called(mooring, "replay", file, "--again")
     assert code == 0
     assert "5 decisions taken again with the recorded configuration: 5 the same, 0 would have differed." in text
 
 
-def test_what_another_configuration_would_have_changed_is_listed_with_the_plugin(file: str, other: str):
-    code, text = run(file, "--config", other)
+def test_what_another_configuration_would_change_is_listed_with_the_plugin(mooring: Mooring, file: str, other: str):
+    code, text, _ = called(mooring, "replay", file, "--config", other)
     assert code == 1
     assert "score NodeResourcesFit" in text
     assert "What would have differed" in text
-    code, document = run(file, "--config", other, "-o", "json")
+    code, document, _ = called(mooring, "replay", file, "--config", other, "-o", "json")
     found = json.loads(document)
     assert code == 1
     assert found["same"] + len(found["differing"]) == found["decisions"] == 5
     assert {each["plugin"] for each in found["differing"]} == {"NodeResourcesFit"}
-    _, table = run(file, "--config", other, "-o", "csv")
+    _, table, _ = called(mooring, "replay", file, "--config", other, "-o", "csv")
     assert [row["pod"] for row in csv.DictReader(io.StringIO(table))] == [each["pod"] for each in found["differing"]]
 
 
@@ -77,11 +72,22 @@ SELECTIONS = {
 
 
 @pytest.mark.parametrize(("arguments", "pods"), SELECTIONS.values(), ids=SELECTIONS.keys())
-def test_some_decisions_are_selected(file: str, arguments: list[str], pods: list[str]):
-    _, document = run(file, *arguments, "-o", "json")
+def test_some_decisions_are_selected(mooring: Mooring, file: str, arguments: list[str], pods: list[str]):
+    _, document, _ = called(mooring, "replay", file, *arguments, "-o", "json")
     assert [each["evidence"]["pod"] for each in json.loads(document)["decisions"]] == pods
 
 
-def test_the_nearest_names_are_shown_for_a_pod_without_decisions(file: str):
-    with pytest.raises(OperatorMistake, match='Did you mean "default/large"'):
-        run(file, "--pod", "default/lagre")
+def test_the_nearest_names_are_shown_for_a_pod_without_decisions(mooring: Mooring, file: str):
+    code, _, problem = called(mooring, "replay", file, "--pod", "default/lagre")
+    assert code == 2
+    assert 'Did you mean "default/large"' in problem
+
+
+def test_a_simulation_is_recorded(mooring: Mooring, tmp_path: Path):
+    path = str(tmp_path / "simulated.recording")
+    code, _, notes = called(mooring, "simulate", "--nodes", "2", "--generate-pods", "20", "--record", path)
+    assert code == 0
+    assert f"Recorded to {path}." in notes
+    code, text, _ = called(mooring, "replay", path, "--again")
+    assert code == 0
+    assert " the same, 0 would have differed." in text

@@ -78,14 +78,19 @@ def recording_flags(flags: dict[str, Any]) -> RecordingFlags:
 
 
 @contextlib.contextmanager
-def recording_to(flags: RecordingFlags, server: str) -> Iterator[Recorder | None]:
-    """While inside, what the recorder gets is written to the file; None without one."""
+def recording_to(
+    flags: RecordingFlags, server: str, *, most_items: int | None = None, is_quiet: bool = False
+) -> Iterator[Recorder | None]:
+    """While inside, what the recorder gets is written to the file; None without one.
+
+    `is_quiet`: standard output is for results.
+    """
     if flags.file is None:
         yield None
         return
     from mooring.recording import Recorder, RecordingWriter
 
-    recorder = Recorder()
+    recorder = Recorder() if most_items is None else Recorder(most_items)
     writer = RecordingWriter(
         flags.file, recorder, limit_bytes=flags.limit_bytes, keep_annotations=flags.annotations, server=server
     )
@@ -93,4 +98,4 @@ def recording_to(flags: RecordingFlags, server: str) -> Iterator[Recorder | None
         yield recorder
     if writer.problem is None:
         missing = f"; {recorder.dropped} decisions are missing, the writer fell behind" if recorder.dropped else ""
-        print_line(f"Recorded to {flags.file}{missing}. `mooring replay {flags.file}` shows it.")
+        print_line(f"Recorded to {flags.file}{missing}. `mooring replay {flags.file}` shows it.", err=is_quiet)

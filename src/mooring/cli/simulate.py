@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,6 +10,7 @@ from mooring.cli.cluster import DEFAULT_NODES
 from mooring.cli.cluster_source import ClusterSource, cluster_source_options
 from mooring.cli.common import gates_option, load, plugins_option, registry_with, verbosity_option
 from mooring.cli.goflags import VerbosityCommand
+from mooring.cli.recording import recording_flags, recording_options, recording_to
 from mooring.cli.run import attempt_timeout_option
 from mooring.cli.simulation_outputs import SimulationOutputs, output_options
 from mooring.cli.simulation_run import run_each
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from mooring.framework.gates import FeatureGates
 
 DEFAULT_CONFIGURATION = "default"
+MOST_RECORDED_ITEMS = 1_000_000
+"""That the writer may be behind: a simulation is faster than a cluster, and its pods are in memory anyway."""
 
 
 @click.command(cls=VerbosityCommand)
@@ -34,6 +37,7 @@ DEFAULT_CONFIGURATION = "default"
 @plugins_option
 @gates_option
 @attempt_timeout_option
+@recording_options
 @output_options
 @verbosity_option
 def simulate(
@@ -47,6 +51,7 @@ def simulate(
     pods_file: str | None,
     timeline_file: str | None,
     html_file: str | None,
+    **flags: Any,
 ) -> None:
     """Simulate a workload on a cluster, without an API server and in a fraction of its time.
 
@@ -63,11 +68,15 @@ def simulate(
     outputs = SimulationOutputs(output, pods_file, timeline_file, html_file)
     if not pods.is_given:
         raise click.UsageError("Name the pods either by --workload FILE or by --generate-pods N.")
+    recording = recording_flags(flags)
+    if recording.file is not None and len(configurations) > 1:
+        raise click.UsageError("--record is of one run: give one --config; `mooring replay` compares with others.")
     registry = registry_with(plugins)
     loaded = {path: load(path, registry, gates) for path in configurations} or {
         DEFAULT_CONFIGURATION: load(None, registry, gates)
     }
     cluster = source.read(list(loaded.values()), registry, default_nodes=DEFAULT_NODES)
-    outputs.write(
-        run_each(cluster, pods.read(cluster), loaded, registry, gates, attempt_timeout), f"Simulation of {pods}"
-    )
+    workload = pods.read(cluster)
+    with recording_to(recording, "a simulation", most_items=MOST_RECORDED_ITEMS, is_quiet=True) as recorder:
+        results = run_each(cluster, workload, loaded, registry, gates, attempt_timeout, recorder)
+    outputs.write(results, f"Simulation of {pods}")

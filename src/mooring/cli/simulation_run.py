@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from mooring.config import Configuration
     from mooring.framework.gates import FeatureGates
     from mooring.framework.registry import Registry
+    from mooring.recording import Recorder
     from mooring.simulator import Arrival, Cluster, SimulationComparison
 
 
@@ -21,6 +22,7 @@ def run_each(
     registry: Registry,
     gates: FeatureGates,
     attempt_timeout: float,
+    recorder: Recorder | None = None,
 ) -> SimulationComparison:
     """With each configuration; the differences to the first are explained."""
     from mooring.simulator import simulate_each
@@ -36,4 +38,5 @@ def run_each(
         attempt_timeout=attempt_timeout,
         progress=progress,
         on_end=lambda name: progress[name].end(),
+        recorder=recorder,
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mooring.framework import FeatureGates
 from mooring.framework.registry import Registry
+from mooring.recording import Recorder
 from mooring.scheduler.wiring import ATTEMPT_TIMEOUT_SECONDS
 from mooring.simulator.configurations import AnyConfiguration, PluginSource, configured, registry_of
 from mooring.simulator.move_explainer import Baseline
@@ -99,10 +100,12 @@ def simulate_each(
     attempt_timeout: float = ATTEMPT_TIMEOUT_SECONDS,
     progress: Mapping[str, Progress] | None = None,
     on_end: Callable[[str], None] | None = None,
+    recorder: Recorder | None = None,
 ) -> SimulationComparison:
     """Run the workload with each of these configurations, and explain which pods go elsewhere than with the first.
 
     Ctrl-C ends the run that it meets and leaves out those after it. `on_end` is called after each run.
+    A `recorder` gets what happens in the first run.
     """
     results: dict[str, SimulationResult] = {}
     baseline: Baseline | None = None
@@ -119,6 +122,7 @@ def simulate_each(
             attempt_timeout=attempt_timeout,
             baseline=baseline,
             progress=(progress or {}).get(name),
+            recorder=recorder if not results else None,
         )
         if on_end is not None:
             on_end(name)
