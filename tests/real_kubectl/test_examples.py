@@ -10,7 +10,7 @@ from tests.real_kubectl.walkthrough import ROOT, walked
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 
 
-@pytest.mark.parametrize("example", ["score-by-label", "sample-filter", "random-scheduler"])
+@pytest.mark.parametrize("example", ["score-by-label", "sample-filter", "random-scheduler", "gang-scheduling"])
 def test_the_walk_shows_what_its_readme_shows(example: str):
     with walked(ROOT / "examples" / example / "README.md") as walk:
         assert len(walk.programs) >= 2
