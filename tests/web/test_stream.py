@@ -15,6 +15,7 @@ from mooring.config import default_configuration
 from mooring.framework import FeatureGates
 from mooring.objects import Pod
 from mooring.plugins.catalogue import catalogue
+from mooring.scheduler.introspection.explain_client import QueryResult
 from mooring.web import stream
 from mooring.web.access import Rights
 from mooring.web.mirror import live_mirror
@@ -72,6 +73,22 @@ async def test_a_live_cluster_is_listed(live):
     assert (cluster["source"], cluster["counts"]) == ("live", {"nodes": 1, "pods": 1, "pending": 1, "bound": 0})
     [group] = (await live.get("queue"))["groups"]
     assert group["reason"] == "the only node has too little cpu"
+
+
+async def test_the_queue_of_a_scheduler_here_adds_attempts(live, monkeypatch):
+    pod = live.api.mirror.pods.get("default", "waiting")
+    queued = {"attempts": 3, "place": "unschedulable", "nextAttempt": "2026-01-01T00:00:00Z"}
+    calls = []
+
+    def query(server, request):
+        calls.append(request)
+        return QueryResult([{"queuedPods": {pod.uid: queued}}, {"error": "another version"}, {"queuedPods": 7}], [])
+
+    monkeypatch.setattr("mooring.web.api.query", query)
+    for _ in range(2):
+        [found] = (await live.get("queue"))["groups"][0]["pods"]
+        assert (found["attempts"], found["nextAttempt"]) == (3, "2026-01-01T00:00:00Z")
+    assert calls == [{"queue": True}]
 
 
 async def test_decisions_and_changed_nodes_are_sent_as_they_happen(live, client, monkeypatch):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -37,6 +37,8 @@ ROOT = "/api/v1"
 FRESH_SECONDS = 0.5
 """Columns of nodes are encoded so often at most, however many pages are open."""
 
+QUEUED_SECONDS = 5.0
+"""Schedulers are queried for attempts so often at most: it takes some of their time."""
 OF_A_CLUSTER = ("cluster", "nodes", "queue", "pods", "what-if")
 """What is served of clusters of the past, too."""
 
@@ -71,6 +73,8 @@ class Api:
         self.causes = PendingCauses(mirror)
         self.streams = Streams(mirror, self.counts, self.resources)
         self.what_ifs = WhatIfCalls(mirror)
+        self._queued_at = float("-inf")
+        self._queued_pods: Mapping[str, Document] = {}
         self._columns: tuple[int, float, bytes] | None = None
         self._resources: tuple[int, list[str]] | None = None
 
@@ -225,10 +229,25 @@ class Api:
     # Pods
 
     async def _queue(self, request: web.BaseRequest, rights: Rights) -> web.StreamResponse:
-        mirror = self.mirror
-        return await json_response(
-            request, queue_page(mirror.pods, self.causes.read(), mirror.revision, may_see=rights.may_see)
-        )
+        queued, mirror = await self._queued(), self.mirror
+        found = queue_page(mirror.pods, self.causes.read(), mirror.revision, may_see=rights.may_see, queued=queued)
+        return await json_response(request, found)
+
+    async def _queued(self) -> Mapping[str, Document]:
+        """What the queues of schedulers of this user and machine know, by uid; every few seconds at most."""
+        connection = self.mirror.connection
+        if connection is None or time.monotonic() < self._queued_at + QUEUED_SECONDS:
+            return self._queued_pods
+        self._queued_at = time.monotonic()
+        queried = await asyncio.to_thread(query, connection.server, {"queue": True})
+        self._queued_pods = {
+            uid: each
+            for response in queried.responses
+            if isinstance(pods := response.get("queuedPods"), dict)
+            for uid, each in pods.items()
+            if isinstance(each, dict)
+        }
+        return self._queued_pods
 
     async def _pods(self, request: web.BaseRequest, rights: Rights) -> web.StreamResponse:
         return await json_response(request, search_pods(self.mirror.pods, request.query, rights))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from mooring.framework import Pod
@@ -21,9 +21,14 @@ def queue_page(
     revision: int,
     *,
     may_see: Callable[[str], bool],
+    queued: Mapping[str, Document] | None = None,
     most: int = MOST_PODS,
 ) -> Document:
-    """Groups, the largest first; in each the pods of highest priority first, then the oldest."""
+    """Groups, the largest first; in each the pods of highest priority first, then the oldest.
+
+    `queued` is what the queue of a scheduler knows, by uid.
+    """
+    known = queued or {}
     groups: dict[tuple[str, str], list[tuple[Pod, PendingCause]]] = {}
     pending = 0
     for key, cause in causes.items():
@@ -41,14 +46,14 @@ def queue_page(
                 "plugin": plugin,
                 "message": members[0][1].message,
                 "total": len(members),
-                "pods": [waiting_pod(pod) for pod, _ in sorted(members, key=_order)[:most]],
+                "pods": [waiting_pod(pod, known.get(pod.uid)) for pod, _ in sorted(members, key=_order)[:most]],
             }
             for (reason, plugin), members in sorted(groups.items(), key=lambda each: (-len(each[1]), each[0]))
         ],
     }
 
 
-def waiting_pod(pod: Pod) -> Document:
+def waiting_pod(pod: Pod, queued: Mapping[str, Any] | None) -> Document:
     found: Document = {
         "namespace": pod.namespace,
         "name": pod.name,
@@ -58,6 +63,9 @@ def waiting_pod(pod: Pod) -> Document:
     }
     if pod.status.nominated_node_name:
         found["nominatedNode"] = pod.status.nominated_node_name
+    for field in ("attempts", "nextAttempt"):
+        if queued is not None and field in queued:
+            found[field] = queued[field]
     return found
 
 

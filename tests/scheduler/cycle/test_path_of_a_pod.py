@@ -36,6 +36,17 @@ async def test_a_pod_that_fits_nowhere_is_reported_in_kube_schedulers_words(serv
         assert live.condition("big").reason == "Unschedulable"
 
 
+async def test_the_socket_serves_attempts_of_queued_pods(server):
+    async with a_live_scheduler(server) as live:
+        await live.node("node-1", cpu="1")
+        await live.pod("big", cpu="3")
+        await live.refused("big")
+        [response] = await asyncio.to_thread(lambda: query(server.url, {"queue": True}).responses)
+        [queued] = response["queuedPods"].values()
+        assert (queued["attempts"], queued["place"]) == (1, "unschedulable")
+        assert queued["nextAttempt"]
+
+
 async def test_a_refused_pod_is_tried_again_when_a_node_comes_that_could_take_it(server):
     async with a_live_scheduler(server) as live:
         await live.node("small", cpu="1")

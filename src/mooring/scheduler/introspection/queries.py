@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,8 @@ from mooring.scheduler.plugin_runtime.assembly import CurrentAssembly
 from mooring.scheduler.watching.feeds import PodFeed
 from mooring.state import State
 
+MOST_QUEUED = 1_000
+"""Pods of the queue in one response."""
 ON_PERMIT, BINDING, PERMIT = "waiting on permit", "binding", "Permit"
 """Where pods are that have left the queue, and what the former wait for."""
 
@@ -64,12 +67,24 @@ class Queries:
 
     def explain(self, request: dict[str, Any]) -> dict[str, Any]:
         """A request of the control socket. With the configuration, if that is requested: to decide as this one does."""
+        if request.get("queue"):
+            return {"queuedPods": self._queued_pods()}
         response = self._explained(request["explain"])
         if plugins := self._explanations(request["explain"]):
             response["plugins"] = plugins
         if request.get("configuration"):
             response["configuration"] = as_v1(self._configuration())
         return response
+
+    def _queued_pods(self) -> dict[str, dict[str, Any]]:
+        """By uid: attempts so far, and the time of the next one. Bounded: the loop waits meanwhile."""
+        found: dict[str, dict[str, Any]] = {}
+        for queued in itertools.islice(self._queue.pending(), MOST_QUEUED):
+            at = self._queue.next_attempt(queued)
+            found[queued.pod.uid] = {"attempts": queued.attempts, "place": queued.place.value} | (
+                {"nextAttempt": timestamp(at)} if at is not None else {}
+            )
+        return found
 
     def _explained(self, key: str) -> dict[str, Any]:
         found = self._decision_log.read(key)
