@@ -16,7 +16,7 @@ def test_the_walk_shows_what_its_readme_shows(example: str):
         assert len(walk.programs) >= 2
 
 
-@pytest.mark.parametrize("example", ["load-packing", "numa"])
+@pytest.mark.parametrize("example", ["load-packing", "numa", "coscheduling", "elastic-quotas"])
 def test_a_walk_on_one_cluster_shows_what_its_readme_shows(example: str):
     with walked(ROOT / "examples" / example / "README.md") as walk:
         assert len(walk.programs) == 1

@@ -138,6 +138,24 @@ def test_nominated_pods_count():
     assert world.pre_filter(a_pod_of("a")) == OVER_MAX
 
 
+def test_victims_that_are_being_deleted_do_not_count_beside_the_pod_that_preempted_them():
+    victim = a_pod_of("a", "victim", cpu=4)
+    victim.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
+    nominated = a_pod_of("a", "nominated", cpu=4)
+    for arguments, reason in (({}, None), ({"compatibility": COMPATIBLE}, OVER_MAX)):
+        world = World(*TWO, running=[*pods_using({"a": 10}), victim], **arguments)
+        world.services.state.nominations.set(nominated, "node")
+        assert world.pre_filter(a_pod_of("a")) == reason
+
+
+def test_a_pod_whose_victims_are_not_evicted_yet_does_not_count_beside_them():
+    world = World(*TWO, running=pods_using({"a": 14}))
+    nominated = a_pod_of("a", "nominated")
+    world.services.state.nominations.set(nominated, "node")
+    world.services.preemptions.under_way.add(nominated.uid)
+    assert world.pre_filter(a_pod_of("a")) is None
+
+
 # What people see
 
 

@@ -64,7 +64,9 @@ class CapacityScheduling(Plugin):
     ) -> None:
         self._is_compatible = args.compatibility == "scheduler-plugins"
         self._rules: Rules = RecordedRules(pods) if self._is_compatible else OurRules()
-        self._quotas, self._budgets, self._pods, self._preemptions = Quotas(quotas), budgets, pods, preemptions
+        # Pods that are being deleted make room for the pod that preempted them, which counts already.
+        self._quotas = Quotas(quotas, counts_terminating=self._is_compatible)
+        self._budgets, self._pods, self._preemptions = budgets, pods, preemptions
 
     def events(self) -> Iterable[Hint]:
         if self._is_compatible:
@@ -101,6 +103,8 @@ class CapacityScheduling(Plugin):
                 quota = state.quotas.get(each.namespace)
                 if each.uid == pod.uid or quota is None:
                     continue
+                if not self._is_compatible and self._preemptions.is_under_way(each.uid):
+                    continue  # its victims count in its place
                 requested = self._rules.requested(each)
                 if each.namespace == pod.namespace:
                     if each.priority >= pod.priority:

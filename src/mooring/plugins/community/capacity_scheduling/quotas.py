@@ -57,6 +57,8 @@ class Quota:
     max: Amounts | None
     problem: str = ""
     """Why it cannot be used; "": it can."""
+    counts_terminating: bool = False
+    """Whether pods that are being deleted use it."""
 
     @property
     def key(self) -> str:
@@ -65,15 +67,16 @@ class Quota:
     @cached_property
     def pods(self) -> PodsWhere:
         """Those that it limits."""
-        return PodsWhere(namespaces=frozenset((self.namespace,)))
+        return PodsWhere(namespaces=frozenset((self.namespace,)), terminating=self.counts_terminating)
 
     @classmethod
-    def of(cls, quota: ElasticQuota) -> Quota:
+    def of(cls, quota: ElasticQuota, *, counts_terminating: bool = False) -> Quota:
         try:
             least, most = _amounts(quota.spec.min, "min"), _amounts(quota.spec.max, "max")
         except ValueError as problem:
-            return cls(quota.namespace, quota.name, {}, {}, str(problem))
-        return cls(quota.namespace, quota.name, least, most, _contradiction(quota.spec, least, most))
+            return cls(quota.namespace, quota.name, {}, {}, str(problem), counts_terminating)
+        problem_with = _contradiction(quota.spec, least, most)
+        return cls(quota.namespace, quota.name, least, most, problem_with, counts_terminating)
 
 
 def _amounts(quantities: Quantities | None, what: str) -> Amounts | None:
@@ -100,8 +103,8 @@ def _contradiction(spec: ElasticQuotaSpec, least: Amounts | None, most: Amounts 
 class Quotas:
     """All quotas; one counts per namespace."""
 
-    def __init__(self, objects: Objects[ElasticQuota]) -> None:
-        self._objects = objects
+    def __init__(self, objects: Objects[ElasticQuota], *, counts_terminating: bool = False) -> None:
+        self._objects, self._counts_terminating = objects, counts_terminating
         self._version = -1
         self._by_namespace: dict[str, Quota] = {}
         self._ignored: dict[str, list[str]] = {}
@@ -118,8 +121,8 @@ class Quotas:
                 if quota.namespace in self._by_namespace:
                     self._ignored.setdefault(quota.namespace, []).append(quota.name)
                 else:
-                    self._by_namespace[quota.namespace] = Quota.of(quota)
-            self.pods = PodsWhere(namespaces=frozenset(self._by_namespace))
+                    self._by_namespace[quota.namespace] = Quota.of(quota, counts_terminating=self._counts_terminating)
+            self.pods = PodsWhere(namespaces=frozenset(self._by_namespace), terminating=self._counts_terminating)
             for each in self._by_namespace.values():
                 for name, amount in (each.min or {}).items():
                     self.total_min[name] = self.total_min.get(name, 0) + amount
