@@ -284,7 +284,7 @@ def _look(
             if source.config_file is not None or configuration is None:
                 raise
             why = "; ".join(problem.message for problem in error.problems) or error.summary
-            found["notRecomputed"] = f"{why} Name the scheduler's plugins by --plugins, as it does."
+            found["notRecomputed"] = f"{why} Give --plugins and --feature-gates as the scheduler has them."
         except MooringError as error:
             found["notRecomputed"] = str(error)
     return found, scheduler.problem
