@@ -24,13 +24,21 @@ VIEWS = {
     "bound-pod": "/pods/shop/{frontend}",
     "why-not": "/pods/shop/{frontend}?why-not=gpu-1",
     "node": "/nodes/data-1",
-    "what-if": "/what-if?pod=data%2F{warehouse}",
+    "what-if": "/what-if",
+    "what-if-pod": "/what-if?pod=data%2F{warehouse}",
     "compare": "/compare",
     "time": "/time",
     "missing": "/no-such-view",
 }
-DOCS = {"map", "queue", "pending-pod", "bound-pod", "node", "what-if"}
-"""Shown in docs, light and dark."""
+DOCS = {
+    "map": SCHEMES,
+    "queue": ("light",),
+    "pending-pod": ("light",),
+    "bound-pod": ("dark",),
+    "node": ("light",),
+    "what-if": ("light",),
+}
+"""What README and docs show."""
 
 
 def address_of(view: str, cluster: Up) -> str:
@@ -39,7 +47,7 @@ def address_of(view: str, cluster: Up) -> str:
 
 
 def for_docs(view: str, scheme: Scheme) -> Path | None:
-    wanted = os.environ.get("UPDATE_SCREENSHOTS") and view in DOCS
+    wanted = os.environ.get("UPDATE_SCREENSHOTS") and scheme in DOCS.get(view, ())
     return ROOT / "docs" / "images" / f"{view}-{scheme}.png" if wanted else None
 
 
