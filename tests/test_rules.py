@@ -8,7 +8,7 @@ from pathlib import Path
 TESTS = Path(__file__).parent
 RULES = re.findall(r"^\| ([\w.]+) \| ", (TESTS.parent / "docs" / "rules.md").read_text(), re.MULTILINE)
 RANGE = re.compile(r"\bQ(\d+)–Q(\d+)\b")
-NAME = re.compile(r"\b(Q\d+|[34]\.\d(?:\.\d+|\.[a-z])?|Isolation)\b")
+NAME = re.compile(r"\b([QG]\d+|[34]\.\d(?:\.\d+|\.[a-z])?|Isolation)\b")
 
 
 def docstrings() -> Iterator[tuple[str, str]]:

@@ -189,7 +189,7 @@ async def _run(case: Case) -> Json:
             assert queued is not None
             await scheduler.cycle.schedule_one(queued)
             cycles += 1
-            await _settle()
+            await settle()
         outcome = {
             "gated": gated,
             "cycles": cycles,
@@ -222,7 +222,7 @@ def _keys(core: Core, *places: Place) -> list[str]:
     return sorted(queued.pod.key for queued in core.queue.pending() if queued.place in places)
 
 
-async def _settle() -> None:
+async def settle() -> None:
     """Until everything that was started beside the loop has run: nothing here takes time."""
     for _ in range(50):
         await asyncio.sleep(0)
