@@ -77,7 +77,7 @@ class CapacityScheduling(Plugin):
         return UNDER_WAY if self._preemptions.is_under_way(pod.uid) else None
 
     def pre_filter(self, pod: Pod, cycle: Cycle) -> Preemptor | Refusal:
-        quotas = dict(self._quotas.refresh())
+        quotas = self._quotas.refresh()
         quota, usage = quotas.get(pod.namespace), Usage(cycle, self._quotas, self._rules)
         state = Preemptor(pod, quota, quotas, usage, self._rules)
         cycle.set_filter_state(self, state)

@@ -6,7 +6,7 @@ quotas would be exceeded with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
 from mooring.base.errors import PluginFault
 from mooring.framework import NodeRows, NodeView, Objects, PlacedPod, Pod, Refusal, WhatIf
@@ -23,7 +23,7 @@ EXCEEDED = Refusal("global quota max exceeded")
 class Preemptor:
     """The pod that needs room, and what its quota makes of it."""
 
-    def __init__(self, pod: Pod, quota: Quota | None, quotas: dict[str, Quota], usage: Usage, rules: Rules) -> None:
+    def __init__(self, pod: Pod, quota: Quota | None, quotas: Mapping[str, Quota], usage: Usage, rules: Rules) -> None:
         self.pod, self.quota, self.quotas, self.usage, self.rules = pod, quota, quotas, usage, rules
         self.own: Amounts = rules.requested(pod)
         self.with_nominated: Amounts = self.own

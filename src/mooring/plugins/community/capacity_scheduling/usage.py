@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from mooring.framework import Cycle, PlacedPod, Pod, Pods, PodsWhere
-from mooring.objects.requests import Amounts
+from mooring.objects.requests import Amounts, PodRequests
 from mooring.plugins.community.capacity_scheduling.quotas import Quota, Quotas
 
 PODS = "pods"
@@ -39,8 +39,15 @@ class OurRules:
     Only what a pod requests can be too much. `pods` counts pods.
     """
 
+    def __init__(self) -> None:
+        self._last: tuple[PodRequests | None, Amounts] = (None, {})
+
     def requested(self, pod: Pod | PlacedPod) -> Amounts:
-        return {**pod.requests.amounts, PODS: 1}
+        requests = pod.requests
+        if self._last[0] is not requests:  # one object for all pods of a template
+            amounts = {resource: amount for resource, amount in requests.amounts.items() if amount}
+            self._last = requests, {**amounts, PODS: 1}
+        return self._last[1]
 
     def least(self, quota: Quota, resource: str) -> int:
         return (quota.min or {}).get(resource, 0)
@@ -52,10 +59,10 @@ class OurRules:
         return quotas.total_min.get(resource, UNLIMITED)
 
     def compared(self, wanted: Mapping[str, int]) -> Iterable[str]:
-        return [resource for resource, amount in wanted.items() if amount]
+        return wanted
 
     def shared(self, pods: PodsWhere, wanted: Mapping[str, int]) -> Iterable[str]:
-        return self.compared(wanted)
+        return wanted
 
 
 class RecordedRules:
@@ -83,7 +90,8 @@ class RecordedRules:
 
     def shared(self, pods: PodsWhere, wanted: Mapping[str, int]) -> Iterable[str]:
         # Everything that they use, also what no pod wants: that is why this costs a visit to each of them.
-        return dict.fromkeys((*NATIVE, *(name for pod in self._pods.placed(pods) for name in pod.requests.amounts)))
+        used = (name for pod in self._pods.placed(pods) for name in pod.requests.amounts)
+        return dict.fromkeys((*NATIVE, *wanted, *used))
 
 
 class Usage:
@@ -115,7 +123,7 @@ class Usage:
     def exceeds_total(self, added: Mapping[str, int]) -> bool:
         """Whether all namespaces together would use more than they are guaranteed."""
         rules, quotas = self._rules, self._quotas
-        for resource in {**dict.fromkeys(rules.shared(quotas.pods, added)), **dict.fromkeys(rules.compared(added))}:
+        for resource in rules.shared(quotas.pods, added):
             total = rules.total_least(quotas, resource)
             if total != UNLIMITED and self._cycle.total(quotas.pods, resource) + added.get(resource, 0) > total:
                 return True

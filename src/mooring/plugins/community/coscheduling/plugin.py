@@ -152,7 +152,10 @@ class Coscheduling(Plugin):
     def _not_ready(self, pod: Pod, group: CoschedulingGroup, cycle: Cycle) -> Refusal | None:
         if self._failures.seconds_left(group.key):
             return _unresolvable(f"podGroup {group.key} failed recently")
-        members, least = self._members.of(group), group.spec.min_member
+        assigned, least = self._members.assigned(group), group.spec.min_member
+        if not self._is_compatible and assigned and assigned[-1].assumed_at is not None:
+            return None  # the member that got a node last has passed: they are not counted again for each
+        members = self._members.of(group)
         count = len(members)
         if count < least:
             return _unresolvable(
