@@ -55,6 +55,8 @@ class RecordingClient(ApiClient):
         self.deleted: list[str] = []
         self.failed: dict[str, Json] = {}
         self.groups: dict[str, Json] = {}
+        self.nominated: list[str] = []
+        """Pods whose nomination alone was patched."""
         self.core: Core | None = None
 
     async def bind(
@@ -91,6 +93,8 @@ class RecordingClient(ApiClient):
         form: PatchForm = "strategic",
     ) -> Document:
         status = body["status"]
+        if "conditions" not in status:
+            self.nominated.append(f"{namespace}/{name}")
         for condition in status.get("conditions", ()):
             what = {each: condition[each] for each in ("status", "reason", "message")}
             if kind == PodGroup.KIND and condition["type"] == POD_GROUP_SCHEDULED:

@@ -59,6 +59,7 @@ def test_a_gang_that_fits_is_bound_in_one_cycle():
         assert scene.cycles == 1
         assert scene.condition(gang) == ("True", "Scheduled", "")
         assert not list(scene.core.room)
+        assert scene.client.nominated == []
 
     played(GANGS, story)
 

@@ -218,7 +218,8 @@ class BindingCycles:
     async def _run(self, placement: Placement) -> None:
         pod = placement.pod
         placement.is_cancellable = bool(placement.pre_binders)
-        if placement.waits or placement.pre_binders:
+        # The last member of a gang has released the others before their binding cycles begin: they need no nomination.
+        if placement.pre_binders or (placement.waits and self._room.is_waiting(pod.uid)):
             await self._reporter.settle(pod)
             # It may take long: nominate the pod to its node, unless another scheduler has bound it meanwhile.
             if self._state.is_assumed(pod.uid):

@@ -58,6 +58,11 @@ class PermitRoom:
         entries = [entry for entry in self._entries.values() if not entry.outcome.done()]
         return iter([WaitingPod(entry.pod, entry.node, frozenset(entry.plugins)) for entry in entries])
 
+    def is_waiting(self, uid: str) -> bool:
+        """Whether the pod waits: some plugin has not allowed it yet, and none has rejected it."""
+        entry = self._entries.get(uid)
+        return entry is not None and not entry.outcome.done()
+
     def seconds_left(self, uid: str) -> tuple[str, dict[str, float]] | None:
         """Of a pod that waits: its node, and how long each plugin that has not allowed may still take."""
         entry = self._entries.get(uid)
