@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
+import msgspec
 import pytest
 from tests.scheduler.pod_groups.scene import GANGS, PREEMPTION, TOPOLOGY, WAIT, Scene
 
@@ -283,3 +284,33 @@ def test_with_the_gates_off_members_are_scheduled_one_by_one():
         assert scene.client.groups == {}
 
     played((), story)
+
+
+def test_a_member_that_is_being_deleted_is_dropped():
+    """G13: it is not tried; the others are."""
+
+    async def story(scene: Scene) -> None:
+        going, *others = members(3)
+        metadata = msgspec.structs.replace(going.metadata, deletion_timestamp="2024-01-01T00:00:00Z")
+        scene.add(a_node_object("a"), a_pod_group("gang", min_count=2))
+        scene.add(msgspec.structs.replace(going, metadata=metadata), *others)
+        await scene.run()
+        assert sorted(scene.bound()) == ["gang-1", "gang-2"]
+
+    played(GANGS, story)
+
+
+def test_a_member_that_must_not_preempt_keeps_the_group_from_it():
+    """G39: one member with preemptionPolicy Never is enough."""
+
+    async def story(scene: Scene) -> None:
+        gang, (meek, other) = a_pod_group("gang", min_count=2, priority=9), members(2)
+        spec = msgspec.structs.replace(meek.spec, preemption_policy="Never")
+        scene.add(a_node_object("a", cpu="2"), a_pod("low", cpu="2", node="a"), gang)
+        scene.add(msgspec.structs.replace(meek, spec=spec), other)
+        await scene.run()
+        assert scene.client.deleted == []
+        message = "pod group is unschedulable, not eligible due to preemptionPolicy=Never."
+        assert scene.condition(gang) == ("False", "Unschedulable", message)
+
+    played(PREEMPTION, story)
