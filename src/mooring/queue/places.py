@@ -19,19 +19,31 @@ from mooring.queue.unschedulable_pods import UnschedulablePods
 
 
 class QueuePlaces:
-    """The places of queued pods. `sort_key` orders activeQ and backoffQ, least first."""
+    """The places of queued pods. `sort_key` orders activeQ and backoffQ, least first.
+
+    With `has_pod_groups`, members of a pod group stay in backoffQ until their backoff ends, as after an error: failed
+    members always back off, so that an idle scheduler would try an infeasible group without a pause.
+    """
 
     def __init__(
-        self, clock: Clock, sort_key: Callable[[QueuedPod], Any], backoff: PodBackoff, on_fault: OnFault, log: Log
+        self,
+        clock: Clock,
+        sort_key: Callable[[QueuedPod], Any],
+        backoff: PodBackoff,
+        on_fault: OnFault,
+        log: Log,
+        *,
+        has_pod_groups: bool = False,
     ) -> None:
         self._clock = clock
         self._sort_key = sort_key
         self._backoff = backoff
         self._on_fault = on_fault
         self._log = log
+        self._has_pod_groups = has_pod_groups
         self.active = PodHeap(log, self._sort_failed)
         self._backoff_queue = PodHeap(log, self._sort_failed)
-        self._error_backoff_queue = PodHeap(log)
+        self._whole_backoff_queue = PodHeap(log)
         self.unschedulable = UnschedulablePods()
 
     def configure(self, backoff: PodBackoff, sort_key: Callable[[QueuedPod], Any] | None) -> None:
@@ -51,8 +63,8 @@ class QueuePlaces:
             self.active.push(queued, sort_key)
         else:
             window = self._backoff.window(queued) or 0
-            if queued.failed_by_error:
-                self._error_backoff_queue.push(queued, window=window)
+            if queued.failed_by_error or (self._has_pod_groups and queued.pod.spec.scheduling_group is not None):
+                self._whole_backoff_queue.push(queued, window=window)
             else:
                 self._backoff_queue.push(queued, sort_key, window)
         return was_elsewhere
@@ -64,7 +76,7 @@ class QueuePlaces:
                 self.active.remove(uid)
             case Place.BACKOFF:
                 self._backoff_queue.remove(uid)
-                self._error_backoff_queue.remove(uid)
+                self._whole_backoff_queue.remove(uid)
             case Place.UNSCHEDULABLE | Place.GATED:
                 self.unschedulable.remove(uid)
         queued.place = Place.ABSENT
@@ -80,7 +92,10 @@ class QueuePlaces:
         return preferred
 
     def pop_backoff(self) -> QueuedPodInfo | None:
-        """The least pod of backoffQ, though its backoff has not ended. Pods whose attempt ended by an error stay."""
+        """The least pod of backoffQ, though its backoff has not ended.
+
+        Pods whose attempt ended by an error and members of pod groups stay.
+        """
         return self._backoff_queue.pop()
 
     def backs_off(self, queued: QueuedPodInfo) -> bool:
@@ -94,24 +109,24 @@ class QueuePlaces:
 
     def with_ended_backoff(self, now: float) -> QueuedPodInfo | None:
         """A pod of backoffQ whose backoff has ended."""
-        for queue in (self._backoff_queue, self._error_backoff_queue):
+        for queue in (self._backoff_queue, self._whole_backoff_queue):
             if (head := queue.peek()) is not None and has_ended(head[0], now):
                 return head[1]
         return None
 
     def next_releases(self) -> Iterator[float]:
         """When the first backoffs end."""
-        heads = (queue.peek() for queue in (self._backoff_queue, self._error_backoff_queue))
+        heads = (queue.peek() for queue in (self._backoff_queue, self._whole_backoff_queue))
         return (release_time(head[0]) for head in heads if head is not None)
 
     def in_queues(self) -> list[QueuedPodInfo]:
         """The pods in activeQ and backoffQ."""
-        return [*self.active, *self._backoff_queue, *self._error_backoff_queue]
+        return [*self.active, *self._backoff_queue, *self._whole_backoff_queue]
 
     def counts(self) -> dict[str, int]:
         return {
             Place.ACTIVE.value: len(self.active),
-            Place.BACKOFF.value: len(self._backoff_queue) + len(self._error_backoff_queue),
+            Place.BACKOFF.value: len(self._backoff_queue) + len(self._whole_backoff_queue),
             Place.UNSCHEDULABLE.value: len(self.unschedulable) - self.unschedulable.gated,
             Place.GATED.value: self.unschedulable.gated,
         }

@@ -104,7 +104,7 @@ class SchedulingQueue:
 
         self._pods: dict[str, QueuedPodInfo] = {}
         backoff = PodBackoff(initial_backoff_seconds, max_backoff_seconds)
-        self._places = QueuePlaces(clock, sort_key, backoff, on_fault, self._log)
+        self._places = QueuePlaces(clock, sort_key, backoff, on_fault, self._log, has_pod_groups=has_pod_groups)
         self._in_flight = InFlightPods()
 
         self._retries: list[tuple[float, str]] = []
@@ -161,7 +161,7 @@ class SchedulingQueue:
         """The next pod to schedule, or None. It is in flight until `requeue` or `done`.
 
         Pods of the namespaces in `first` are popped before others of the same priority. With an empty activeQ a pod is
-        popped from backoffQ before its backoff ends, unless an error ended its attempt.
+        popped from backoffQ before its backoff ends, unless an error ended its attempt or it is of a pod group.
         """
         with self._operation:
             self._flush_due()
