@@ -71,4 +71,4 @@ def test_a_node_among_thousands_is_found_by_name(tab: Tab, many: Served) -> None
     page.get_by_role("option", name="node-4321").click()
 
     expect(page.get_by_role("heading", level=1)).to_contain_text("node-4321")
-    expect(page.get_by_role("region", name="Pods on this node").get_by_role("row")).to_have_count(5)
+    expect(page.get_by_role("table", name="Pods on this node").get_by_role("row")).to_have_count(5)
