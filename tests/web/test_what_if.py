@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 
 import pytest
 from tests.web.pages import GPU, mirrored, served
@@ -89,6 +90,16 @@ async def test_replicas_and_counts_are_placed_one_after_the_other(page):
     assert [each["pod"] for each in found["placements"] if "extra" in each["pod"]] == [
         f"default/extra-{number}" for number in (1, 2, 3, 4)
     ]
+
+
+@pytest.mark.parametrize("pod", ["old", "small", "big"])
+async def test_the_manifest_of_a_pod_can_be_edited_and_tried(page, pod):
+    manifest = (await page.get(f"pods/default/{pod}"))["manifest"]
+    assert manifest["metadata"]["name"] == f"{pod}-edited"
+    manifest["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "3"
+    found = await page.post("what-if", {"pods": json.dumps(manifest)})
+    placement = next(each for each in found["placements"] if each["pod"] == f"default/{pod}-edited")
+    assert placement["node"] == "idle"
 
 
 async def test_a_pod_on_a_cordoned_node_is_decided_elsewhere(page):

@@ -8,6 +8,7 @@ from typing import Any
 from mooring.engine import Decision
 from mooring.framework import Pod, Point
 from mooring.web.mirror import Mirror
+from mooring.web.pod_manifest import manifest_of
 from mooring.why import recomputed
 from mooring.why.pod_document import Recorded, is_decided_again, known, with_summary
 from mooring.why.recomputation import Recomputation
@@ -31,6 +32,7 @@ def pod_page(mirror: Mirror, pod: Pod, recorded: Recorded | None, *, most_nodes:
     found = with_summary(found)
     return found | {
         "uid": pod.uid,
+        "manifest": manifest_of(pod),
         "funnel": _funnel_of(mirror.recomputation, pod),
         "scores": scores_of(found),
         "attempts": attempts_of(found),
