@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from mooring.base.errors import OperatorMistake
@@ -239,6 +240,17 @@ def test_bound_members_are_left_alone(more, arguments):
     for _ in range(2):
         assert not isinstance(world.post_filter(pending), Plan)
         world.services.clock.advance(600)
+
+
+@pytest.mark.parametrize(("minutes", "is_evicted"), [(1, True), (11, False)])
+def test_members_that_have_run_for_long_are_left_alone_after_a_restart(minutes: int, is_evicted: bool):
+    pending = a_member("b")
+    world = World(a_group(schedule_timeout_seconds=30), pods=[pending])
+    started = world.services.clock.now() - minutes * 60
+    world.services.state.set_pod(msgspec.structs.replace(placed(a_member("a"), "node"), started=started))
+    world.post_filter(pending)
+    world.services.clock.advance(30)
+    assert isinstance(world.post_filter(pending), Plan) is is_evicted
 
 
 def test_a_group_that_was_complete_keeps_its_members_when_one_is_lost():

@@ -14,6 +14,8 @@ from mooring.plugins.community.coscheduling.pod_groups import CoschedulingGroup
 
 RAN = ("Running", "Finished", "Failed")
 MOST_KEPT = 10_000
+RECENT_SECONDS = 600.0
+"""Members that run for longer, when their group is first seen in part, are not those of a crash between bindings."""
 
 
 class PartialGroups:
@@ -37,7 +39,7 @@ class PartialGroups:
     ) -> Plan | PostFilterRefusal | None:
         """A member fits nowhere: evict those that are bound, or try again when their time is up. None: none is."""
         bound = tuple(pod for pod in assigned if pod.assumed_at is None)
-        if not bound or self._has_run(group):
+        if not bound or self._has_run(group, bound):
             return None
         if len(self._since) >= MOST_KEPT:
             del self._since[next(iter(self._since))]
@@ -50,6 +52,11 @@ class PartialGroups:
         del self._since[group.uid]
         return Plan(evict=bound, message=f"PodGroup {group.key} is released: {len(bound)} members alone are bound")
 
-    def _has_run(self, group: CoschedulingGroup) -> bool:
+    def _has_run(self, group: CoschedulingGroup, bound: Sequence[PlacedPod]) -> bool:
         status = group.status
-        return group.uid in self._were_complete or status.phase in RAN or status.succeeded > 0 or status.failed > 0
+        if group.uid in self._were_complete or status.phase in RAN or status.succeeded > 0 or status.failed > 0:
+            return True
+        if group.uid in self._since:
+            return False
+        before = self._clock.now() - RECENT_SECONDS
+        return any(pod.started is not None and pod.started < before for pod in bound)
