@@ -94,7 +94,8 @@ def test_a_segment_behind_the_first_reproduces_its_decisions(path: Path, text: s
         for at in range(600)
     ]
     recording = read_recorded(path, a_cluster_of(*nodes), *arrivals, limit_bytes=160 * 1024, configuration=loaded(text))
-    assert len(recording.headers) > 1
+    # How much fits depends on how much the thread of the writer flushes at once: the first segment may be dropped.
+    assert max(header.segment for header in recording.headers.values()) > 1
     result = replay(recording, None, catalogue())
     assert (result.differing, result.skipped) == ([], {})
     assert result.same == len(recording.decisions)

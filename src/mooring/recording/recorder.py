@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from enum import IntEnum
 from typing import Any, TypeAlias
 
+from mooring.base.clock import Clock
 from mooring.engine.evidence import EvidenceRecord
 from mooring.objects.meta import KubeObject
 from mooring.objects.object_store import Present
@@ -36,7 +37,6 @@ class Recorder:
 
     def __init__(self, most_items: int = MOST_ITEMS) -> None:
         self.now: Callable[[], float] = time.time
-        """The scheduler's clock, once there is one."""
         self._most = most_items
         self._items: deque[Item] = deque()
         self._late: dict[tuple[What, Any], Item] = {}
@@ -49,6 +49,10 @@ class Recorder:
         """Decisions that are missing, in all."""
         self.is_on = True
         self.wake = threading.Event()
+
+    def use_clock(self, clock: Clock) -> None:
+        """From now on, rows have the times of the scheduler's clock."""
+        self.now = clock.now
 
     # Changes
 

@@ -208,9 +208,8 @@ def build_core(
     publishes_pending = gates.on("GangScheduling")
     pods = PodFeed(state, queue, names, observers, publishes_pending=publishes_pending)
     if recorder is not None:
-        pods = RecordingPodFeed(state, queue, names, observers, publishes_pending=publishes_pending)
-        pods.recorder = recorder
-        recorder.now = clock.now
+        pods = RecordingPodFeed(recorder, state, queue, names, observers, publishes_pending=publishes_pending)
+        recorder.use_clock(clock)
         record_configuration(recorder, configuration, assembly.current)
     failures = FailureHandler(queue, pods, reporter, metrics)
     documents, extenders = None, None

@@ -27,16 +27,16 @@ class RecordingNominations(Nominations):
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
-        self._recorder = recorder
+        self.recorder = recorder
 
     def set(self, pod: Pod, node: str) -> None:
         super().set(pod, node)
-        self._recorder.nominated(pod.uid, node)
+        self.recorder.nominated(pod.uid, node)
 
     def remove(self, uid: str) -> str | None:
         node = super().remove(uid)
         if node is not None:
-            self._recorder.nominated(uid, "")
+            self.recorder.nominated(uid, "")
         return node
 
 
@@ -45,33 +45,35 @@ class RecordingState(State):
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
-        self._recorder = recorder
+        self.recorder = recorder
         self.nominations = RecordingNominations(recorder)
 
     def set_node(self, node: Node) -> Node | None:
-        self._recorder.set(node)
+        self.recorder.set(node)
         return super().set_node(node)
 
     def remove_node(self, name: str) -> Node | None:
-        self._recorder.deleted(Node, name)
+        self.recorder.deleted(Node, name)
         return super().remove_node(name)
 
     def assume(self, pod: Pod, node: str, at: float) -> PlacedPod:
         record = super().assume(pod, node, at)
-        self._recorder.assumed(pod.uid, node)
+        self.recorder.assumed(pod.uid, node)
         return record
 
     def forget(self, uid: str) -> PlacedPod | None:
         forgotten = super().forget(uid)
         if forgotten is not None:
-            self._recorder.forgotten(uid)
+            self.recorder.forgotten(uid)
         return forgotten
 
 
 class RecordingPodFeed(PodFeed):
     """Records the pods of the watch."""
 
-    recorder: Recorder
+    def __init__(self, recorder: Recorder, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.recorder = recorder
 
     def listed(self, present: Present) -> None:
         self.recorder.listed(Pod, present)
