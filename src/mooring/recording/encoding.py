@@ -78,7 +78,13 @@ class RowEncoder:
         if isinstance(found, Pod):
             metadata = found.metadata
             key = f"{metadata.namespace}/{metadata.name}"
-            self.ledger.set_pod(key, metadata.uid, raw, is_on_node=bool(found.spec.node_name))
+            self.ledger.set_pod(
+                key,
+                metadata.uid,
+                raw,
+                is_on_node=bool(found.spec.node_name),
+                is_terminating=metadata.deletion_timestamp is not None,
+            )
         elif isinstance(found, Node):
             self.ledger.set_node(found.name, raw)
         else:

@@ -15,10 +15,11 @@ NODE, POD = ("v1", "Node"), ("v1", "Pod")
 KindKey = tuple[str, str]
 
 
-class _Metadata(msgspec.Struct, gc=False):
+class _Metadata(msgspec.Struct, rename="camel", gc=False):
     name: str = ""
     namespace: str = ""
     uid: str = ""
+    deletion_timestamp: str | None = None
 
 
 class _Spec(msgspec.Struct, rename="camel", gc=False, frozen=True):
@@ -57,6 +58,8 @@ class Ledger:
         """namespace/name → uid."""
         self.on_node: set[str] = set()
         """The uids of pods that the watch shows on a node."""
+        self.terminating: set[str] = set()
+        """Of these, those that are being deleted."""
         self.assumed: dict[str, str] = {}
         """uid → node."""
         self.nominated: dict[str, str] = {}
@@ -66,7 +69,8 @@ class Ledger:
         """One that changes on its own."""
         other = Ledger()
         other.nodes, other.freed, other.places = dict(self.nodes), list(self.freed), self.places
-        other.pods, other.uids, other.on_node = dict(self.pods), dict(self.uids), set(self.on_node)
+        other.pods, other.uids = dict(self.pods), dict(self.uids)
+        other.on_node, other.terminating = set(self.on_node), set(self.terminating)
         other.assumed, other.nominated = dict(self.assumed), dict(self.nominated)
         other.objects = {kind: dict(found) for kind, found in self.objects.items()}
         return other
@@ -96,7 +100,11 @@ class Ledger:
             pod = _about_pod.decode(raw)
             metadata = pod.metadata
             self.set_pod(
-                f"{metadata.namespace}/{metadata.name}", metadata.uid, raw, is_on_node=bool(pod.spec.node_name)
+                f"{metadata.namespace}/{metadata.name}",
+                metadata.uid,
+                raw,
+                is_on_node=bool(pod.spec.node_name),
+                is_terminating=metadata.deletion_timestamp is not None,
             )
             return
         if kind == NODE:
@@ -116,7 +124,7 @@ class Ledger:
                 place, self.places = self.places, self.places + 1
         self.nodes[name] = place, raw
 
-    def set_pod(self, key: str, uid: str, raw: bytes, *, is_on_node: bool) -> None:
+    def set_pod(self, key: str, uid: str, raw: bytes, *, is_on_node: bool, is_terminating: bool) -> None:
         known = self.uids.get(key)
         if known is not None and known != uid:
             self.delete(POD, key, known)
@@ -125,6 +133,10 @@ class Ledger:
             self.on_node.add(uid)
             if self.assumed.pop(uid, None) is None:
                 self.pods.pop(uid, None)
+        if is_terminating and is_on_node and uid not in self.terminating:
+            # It counts in another way from now on: the state takes it off its node and puts it back, behind the others.
+            self.terminating.add(uid)
+            self.pods.pop(uid, None)
         self.pods[uid] = raw
 
     def set_object(self, kind: KindKey, key: str, raw: bytes) -> None:
@@ -140,6 +152,7 @@ class Ledger:
                 if self.uids.get(key) == uid:
                     del self.uids[key]
             self.on_node.discard(uid)
+            self.terminating.discard(uid)
             self.assumed.pop(uid, None)
             self.nominated.pop(uid, None)
         else:

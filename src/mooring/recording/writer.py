@@ -20,7 +20,7 @@ from typing import IO, Any
 import msgspec
 
 from mooring.base.errors import OperatorMistake
-from mooring.base.files import PRIVATE, open_to_append
+from mooring.base.files import PRIVATE, open_to_append, writing_private
 from mooring.base.log import Log
 from mooring.recording import rows
 from mooring.recording.encoding import RowEncoder
@@ -207,20 +207,11 @@ class RecordingWriter:
         kept = next((begin for begin in self._segments if self._size - begin <= room), self._segments[-1])
         if kept == self._segments[0]:
             return
-        draft = self.path.with_name(f".{self.path.name}.{os.getpid()}")
-        try:
-            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, PRIVATE)
-            shorter = os.fdopen(descriptor, "ab", buffering=0)
-            _lock(descriptor)
-            with open(self.path, "rb") as whole:
-                whole.seek(kept)
-                shutil.copyfileobj(whole, shorter, 1024 * 1024)
-            os.fsync(descriptor)
-            os.replace(draft, self.path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                os.unlink(draft)
-            raise
+        with open(self.path, "rb") as whole, writing_private(self.path) as draft:
+            whole.seek(kept)
+            shutil.copyfileobj(whole, draft, 1024 * 1024)
+        shorter = open_to_append(self.path)
+        _lock(shorter.fileno())
         self._file.close()
         self._file = shorter
         self._size -= kept
