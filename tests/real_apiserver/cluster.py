@@ -74,6 +74,10 @@ class Cluster:
         command = self.kubectl.command("get", "pods", "--watch", f"--output=jsonpath={path}")
         return Program(home=self.home, program=command)
 
+    def page(self, *flags: str) -> Program:
+        """`mooring web` of this cluster, with the rights of an administrator."""
+        return self._start("web", f"--kubeconfig={self.control_plane.kubeconfig(ADMIN)}", *flags)
+
     def _start(self, *arguments: str) -> Program:
         return self._programs.enter_context(Program(*arguments, home=self.home))
 
