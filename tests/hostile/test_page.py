@@ -44,6 +44,9 @@ async def test_a_flood_of_requests_is_refused_with_a_time_to_wait(mirror):
                 has_time = "Retry-After" in response.headers
         assert statuses == [200] * 5 + [429] * 3
         assert has_time
+        # The files of the page still load, so that it can show why.
+        async with page.raw("") as response:
+            assert response.status == 200
 
 
 async def test_streams_that_are_not_read_keep_a_bounded_number_of_events(mirror, monkeypatch):

@@ -106,7 +106,8 @@ class WebServer:
 
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
             try:
-                if not rates.take(_client(request)):
+                # Static files are in memory, and one page needs dozens: a few tabs must not use up their user's rate.
+                if request.path.startswith(ROOT) and not rates.take(_client(request)):
                     raise too_many("too many requests; please try again later.")
                 self._check_origin(request)
                 response = await self._respond(request)
