@@ -95,7 +95,12 @@ def recording_to(
         flags.file, recorder, limit_bytes=flags.limit_bytes, keep_annotations=flags.annotations, server=server
     )
     with writer:
+        # A simulation mutes the log: what is wrong with the file must be logged before.
+        writer.opened()
+        first_problem = writer.problem
         yield recorder
+    if is_quiet and writer.problem != first_problem:
+        print_line(f"Error: the recording has ended: {writer.problem}", err=True)
     if writer.problem is None:
         missing = f"; {recorder.dropped} decisions are missing, the writer fell behind" if recorder.dropped else ""
         print_line(f"Recorded to {flags.file}{missing}. `mooring replay {flags.file}` shows it.", err=is_quiet)

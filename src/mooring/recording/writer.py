@@ -113,9 +113,9 @@ class RecordingWriter:
 
     def _fail(self, problem: str) -> None:
         self.problem = problem
-        self._is_open.set()
         self._recorder.stop()
         _log.error("The recording has ended; the scheduler goes on without it", file=str(self.path), reason=problem)
+        self._is_open.set()
         with contextlib.suppress(OSError, ValueError):
             if self._file is not None:
                 if self._is_ours:
