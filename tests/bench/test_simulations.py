@@ -14,6 +14,11 @@ def test_every_workload_can_be_simulated(workload):
     assert figure.peak_megabytes > 1
 
 
+def test_a_gang_arrives_pod_by_pod_and_is_bound_whole():
+    figure = measure("gangs", nodes=5, pods=15, rate=1.0, run_seconds=None)
+    assert (figure.bound, figure.simulated_seconds) == (15, 14.0)
+
+
 def test_pods_run_and_end():
     figure = measure("basic", nodes=1, pods=10, rate=1.0, run_seconds=30.0)
     assert (figure.bound, figure.simulated_seconds) == (10, 39.0)

@@ -28,6 +28,10 @@ MISTAKES = {
         ["--workload=volumes", "--kubeconfig=x"],
         '"volumes" creates objects that cannot be removed from a cluster',
     ),
+    "a workload that needs feature gates of a given cluster": (
+        ["--workload=gangs", "--kubeconfig=x"],
+        '"gangs" needs feature gates of the API server (GenericWorkload, GangScheduling)',
+    ),
     "a scheduler that is not there": (["--scheduler=moring"], 'Did you mean "mooring"?'),
     "two backgrounds": (["--unschedulable=5", "--preemption-wave=5"], "measured one after the other: give one"),
     "updates of nodes alone": (["--node-updates=5"], "--node-updates belongs to --unschedulable"),

@@ -27,6 +27,13 @@ def test_a_wave_of_preemptions_is_bound_while_pods_arrive():
     assert all(run["bound"] == 20 and run["others_bound_seconds"] > 0 for run in runs.values())
 
 
+def test_gangs_are_bound_whole_by_schedulers_with_their_feature_gates_on():
+    """In the second round groups and pods of the first are gone: new ones are created under the same names."""
+    report = bench_e2e("--nodes=5", "--pods=30", "--workload=gangs", "--no-bare", "--rounds=2")
+    assert [(run["contender"], run["bound"]) for run in report["runs"]] == [("mooring", 30), ("kube-scheduler", 30)] * 2
+    assert all(run["gangs_per_second"] > 0 and run["events"] == 30 for run in report["runs"])
+
+
 def test_schedulers_are_compared_with_the_bare_bind_rate():
     """All contenders bind all pods, and every event of the schedulers is there."""
     report = bench_e2e("--nodes=5", "--pods=20")

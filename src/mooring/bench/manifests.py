@@ -74,6 +74,14 @@ def other_manifests(workload: Workload) -> Iterator[tuple[Kind, Document]]:
         yield item.KIND, document
 
 
+def group_manifests(workload: Workload, pods: int) -> Iterator[tuple[Kind, Document]]:
+    """The PodGroups of so many incoming pods."""
+    for group in workload.groups(pods):
+        document = _document(group)
+        document["metadata"]["namespace"] = NAMESPACE
+        yield group.KIND, document
+
+
 def priority_class(priority: int) -> Document:
     name = priority_class_name(priority)
     kind = PRIORITY_CLASSES

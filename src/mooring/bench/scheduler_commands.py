@@ -35,6 +35,11 @@ class SchedulerCommand:
         return any(f"{{{field}}}" in word for word in self.words)
 
 
+def gates_flag(gates: Iterable[tuple[str, bool]]) -> str:
+    """As `--feature-gates` takes them."""
+    return ",".join(f"{name}={str(value).lower()}" for name, value in gates)
+
+
 def find_commands(
     wanted: Iterable[str], flags: Sequence[str], fields: Sequence[str], *, reserved: Collection[str] = ()
 ) -> list[SchedulerCommand]:

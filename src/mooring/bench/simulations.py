@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass
 
 from mooring.bench.workloads import WORKLOADS
+from mooring.framework import FeatureGates
 from mooring.simulator import Arrival, Cluster, Workload, simulate
 
 
@@ -35,10 +36,12 @@ class SimulationCost:
 def measure(workload: str, nodes: int, pods: int, rate: float, run_seconds: float | None) -> SimulationCost:
     """`rate`: so many pods arrive in a simulated second. `run_seconds`: so long each runs; None: for ever."""
     began, wanted = time.process_time(), WORKLOADS[workload]
-    cluster = Cluster([wanted.node(number) for number in range(nodes)], objects=list(wanted.objects()))
+    cluster = Cluster(
+        [wanted.node(number) for number in range(nodes)], objects=[*wanted.objects(), *wanted.groups(pods)]
+    )
     arrivals = [Arrival(number / rate, wanted.incoming(number), run_seconds) for number in range(pods)]
     made = time.process_time()
-    result = simulate(cluster, Workload(arrivals))
+    result = simulate(cluster, Workload(arrivals), gates=FeatureGates(dict.fromkeys(wanted.gates, True)))
     return SimulationCost(
         workload,
         nodes,

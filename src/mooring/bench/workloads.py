@@ -12,6 +12,7 @@ from typing import Any
 from mooring.objects import Node, ObjectMeta, Pod
 from mooring.objects.core import Affinity, PodAffinityTerm, TopologySpreadConstraint
 from mooring.objects.meta import KubeObject
+from mooring.objects.pod_groups import GangSchedulingPolicy, PodGroup, PodGroupSchedulingPolicy, PodGroupSpec
 from mooring.objects.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from mooring.objects.selectors import LabelSelector
 from mooring.objects.workloads import Service, ServiceSpec
@@ -45,6 +46,10 @@ def nothing_else() -> Iterable[KubeObject]:
     return ()
 
 
+def no_groups(_pods: int) -> Iterable[PodGroup]:
+    return ()
+
+
 @dataclass(frozen=True)
 class Workload:
     """A cluster and the pods that come to it; each is made from its number."""
@@ -55,6 +60,10 @@ class Workload:
     node: Callable[[int], Node] = a_plain_node
     objects: Callable[[], Iterable[KubeObject]] = nothing_else
     """Whatever else plugins read: Services, claims, …"""
+    groups: Callable[[int], Iterable[PodGroup]] = no_groups
+    """The PodGroups of so many incoming pods. They come and go with the pods."""
+    gates: tuple[str, ...] = ()
+    """The feature gates that must be on, of the API server and of the schedulers."""
 
 
 _IN_TWO_ZONES = requires([("zone", "In", ["zone-1", "zone-2"])])
@@ -223,11 +232,23 @@ def _waiting_claims() -> Iterable[KubeObject]:
 
 
 def _of_a_gang(number: int) -> Pod:
+    return a_pod(f"pod-{number}", cpu="100m", memory="500Mi", group=f"gang-{number // GANG_MEMBERS}")
+
+
+def _gangs(pods: int) -> Iterable[PodGroup]:
+    """Each needs all of its pods."""
+    for first in range(0, pods, GANG_MEMBERS):
+        policy = PodGroupSchedulingPolicy(gang=GangSchedulingPolicy(min_count=min(GANG_MEMBERS, pods - first)))
+        metadata = ObjectMeta(name=f"gang-{first // GANG_MEMBERS}", namespace="default", uid=f"gang-{first}")
+        yield PodGroup(metadata=metadata, spec=PodGroupSpec(scheduling_policy=policy))
+
+
+def _of_a_labelled_gang(number: int) -> Pod:
     labels = {GROUP_LABEL: f"gang-{number // GANG_MEMBERS % GANGS}"}
     return a_pod(f"pod-{number}", cpu="100m", memory="500Mi", labels=labels)
 
 
-def _gangs() -> Iterable[KubeObject]:
+def _coscheduling_groups() -> Iterable[KubeObject]:
     for number in range(GANGS):
         metadata = ObjectMeta(name=f"gang-{number}", namespace="default", uid=f"gang-{number}")
         yield CoschedulingGroup(metadata=metadata, spec=CoschedulingGroupSpec(min_member=GANG_MEMBERS))
@@ -260,7 +281,8 @@ WORKLOADS: dict[str, Workload] = {
     "mixed": Workload(_mixed, running=_mixed),
     "volumes": Workload(_with_another_volume, running=_with_a_volume, objects=_bound_claims),
     "newvolumes": Workload(_with_another_volume, running=_with_a_volume, objects=_waiting_claims),
-    "gangs": Workload(_of_a_gang, objects=_gangs),
+    "gangs": Workload(_of_a_gang, groups=_gangs, gates=("GenericWorkload", "GangScheduling")),
+    "coscheduling": Workload(_of_a_labelled_gang, objects=_coscheduling_groups),
     "quotas": Workload(_of_a_team, running=_of_a_team, objects=_quotas),
     "preemption": Workload(_preempting, running=_evictable, node=_small_node),
     "preemptspread": Workload(_preempting_spread, running=_evictable_spread, node=_small_node),
@@ -271,7 +293,7 @@ WORKLOADS: dict[str, Workload] = {
 END_TO_END = tuple(
     name
     for name in WORKLOADS
-    if name not in ("refused", "newvolumes", "gangs", "quotas") and not name.startswith("preempt")
+    if name not in ("refused", "newvolumes", "coscheduling", "quotas") and not name.startswith("preempt")
 )
 """Those whose pods are all bound without a controller: nothing fits `refused`, new volumes are made by a provisioner,
-gangs and quotas need their custom kinds, and a preemption has scenarios of its own."""
+those of community plugins need custom kinds, and a preemption has scenarios of its own."""

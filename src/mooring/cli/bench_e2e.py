@@ -114,13 +114,18 @@ def e2e(
     With --rate, --unschedulable or --preemption-wave pods arrive steadily while the scheduler runs, and what counts is
     how long they wait for their node.
 
-    In a COMMAND, {kubeconfig}, {config} and {dir} stand for the cluster's kubeconfig, a KubeSchedulerConfiguration that
-    names it, and a folder for files. Ends with 1 if pods were left without a node. Ctrl-C prints what was measured.
+    The workload gangs has PodGroups of ten pods, whose feature gates the API server and both schedulers have on.
+
+    In a COMMAND, {kubeconfig}, {config}, {gates} and {dir} stand for the cluster's kubeconfig, a
+    KubeSchedulerConfiguration that names it, the value of --feature-gates, and a folder for files.
+
+    Ends with 1 if pods were left without a node. Ctrl-C prints what was measured.
 
     \b
     Example:
       mooring bench e2e --nodes 1000 --pods 2000 --workload basic --workload spread --svg bench.svg
       mooring bench e2e --scheduler mooring --scheduler 'other=other-scheduler --config={config}'
+      mooring bench e2e --workload gangs --pods 10000
       mooring bench e2e --rate 300
       mooring bench e2e --scheduler mooring --no-bare --page
       mooring bench e2e --unschedulable 10000
@@ -201,15 +206,16 @@ def _check_workloads(names: tuple[str, ...], *, is_given_cluster: bool) -> None:
     from mooring.bench.workloads import END_TO_END, WORKLOADS
 
     problems = []
-    for name in names:
-        if name == "all":
-            continue
+    for name in END_TO_END if "all" in names else names:
         if name not in WORKLOADS:
             problems.append(Problem("--workload", f'there is no workload "{name}".{did_you_mean(name, END_TO_END)}'))
         elif name not in END_TO_END:
             problems.append(
                 Problem("--workload", f'"{name}" cannot be measured end to end: not all its pods are bound')
             )
+        elif is_given_cluster and WORKLOADS[name].gates:
+            why = f"needs feature gates of the API server ({', '.join(WORKLOADS[name].gates)})"
+            problems.append(Problem("--workload", f'"{name}" {why}; measure it without --kubeconfig'))
         elif is_given_cluster and any(True for _ in WORKLOADS[name].objects()):
             why = "creates objects that cannot be removed from a cluster; measure it without --kubeconfig"
             problems.append(Problem("--workload", f'"{name}" {why}'))

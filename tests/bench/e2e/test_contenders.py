@@ -28,6 +28,20 @@ def test_a_command_is_filled_in(tmp_path: Path):
     assert not loaded.warnings
 
 
+def test_known_schedulers_have_the_feature_gates_of_a_workload_on(tmp_path: Path):
+    (mooring,) = find_contenders(["mooring"], with_bare=False)
+    command = mooring.command_for(Path("/a/kubeconfig"), tmp_path, ("GenericWorkload", "GangScheduling"))
+    assert "--feature-gates=GenericWorkload=true,GangScheduling=true" in command
+
+
+def test_a_command_is_given_the_feature_gates_where_it_names_them(tmp_path: Path):
+    (contender,) = find_contenders(["other=run {gates}"], with_bare=False)
+    assert contender.command_for(Path("/a/kubeconfig"), tmp_path, ("GenericWorkload",)) == [
+        "run",
+        "GenericWorkload=true",
+    ]
+
+
 def test_the_bare_client_runs_first():
     assert [each.name for each in find_contenders(["mooring"], with_bare=True)] == [BARE, "mooring"]
 

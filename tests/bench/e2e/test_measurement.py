@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.bench.e2e.measurement import Latency, latency_of, quantile, rate
+from mooring.bench.e2e.measurement import Latency, gangs_bound_at, latency_of, quantile, rate
 
 QUANTILES = {
     "the middle of three": ([1.0, 2.0, 9.0], 0.5, 2.0),
@@ -24,6 +24,19 @@ def test_latency_does_not_depend_on_the_order_of_pods():
     seconds = [each / 100 for each in range(101)]
     assert latency_of(seconds[::-1]) == latency_of(seconds) == Latency(0.5, 0.9, 0.99, 1.0)
     assert latency_of([]) is None
+
+
+GANGS = {
+    "the last pod counts": ([["a", "b"]], [2.0]),
+    "in the order of time": ([["c"], ["a"], ["b"]], [1.0, 2.0, 3.0]),
+    "a gang that is not whole has no time": ([["a", "missing"], ["b"]], [2.0]),
+    "no gangs": ([], []),
+}
+
+
+@pytest.mark.parametrize(("gangs", "times"), GANGS.values(), ids=GANGS.keys())
+def test_a_gang_is_bound_when_its_last_pod_is(gangs, times):
+    assert gangs_bound_at(gangs, {"a": 1.0, "b": 2.0, "c": 3.0}) == times
 
 
 def test_a_rate_counts_the_intervals():

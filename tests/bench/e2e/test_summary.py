@@ -49,6 +49,13 @@ def test_a_client_without_events_has_lost_none():
     assert found([a_run("bare", 1, events=None)], "bare").events_lost is None
 
 
+def test_a_table_shows_gangs_where_there_are_some():
+    gangs = [a_run("mooring", number, "gangs", gangs_per_second=rate) for number, rate in enumerate([50.0, 90.0, 70.0])]
+    assert "70.0" in table(summarize(gangs))
+    assert "gangs/s" in table(summarize(gangs))
+    assert "gangs/s" not in table(summarize([a_run("mooring", 1, pods_per_second=617.0)]))
+
+
 def test_a_table_shows_names_to_the_left_and_figures_to_the_right():
     runs = [
         a_run("bare", 1, pods_per_second=1234.0, events=None),

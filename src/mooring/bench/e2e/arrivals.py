@@ -69,6 +69,7 @@ class Arrivals:
 
     async def run(self, cluster: BenchCluster, contender: Contender, task: Task, number: int) -> Run:
         manifests = {f"pod-{each:06d}": incoming_manifest(task.workload, each) for each in range(task.pods)}
+        await cluster.create_groups(task.workload, task.pods)
         await self._background.prepare(cluster)
         await cluster.create_pods([pod_manifest(a_plain_pod(0), WARM_UP)])
         awaited = [*manifests, *self._background.awaited()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -17,14 +17,17 @@ from mooring.bench.manifests import (
     OURS,
     PRIORITY_CLASSES,
     Document,
+    group_manifests,
     node_manifest,
     other_manifests,
     running_manifest,
 )
+from mooring.bench.scheduler_commands import gates_flag
 from mooring.bench.workloads import Workload
 from mooring.client import ApiClient, Connection, load_kubeconfig
 from mooring.client.api import list_path, path_of
 from mooring.objects import Kind, Node, Pod
+from mooring.objects.pod_groups import PodGroup
 
 CREATES_AT_ONCE = 32
 PATIENCE_SECONDS = 600.0
@@ -37,8 +40,10 @@ _encode = msgspec.json.Encoder().encode
 class BenchCluster:
     """One API server with the nodes of one workload. `server_pid` is kube-apiserver's where it runs here."""
 
-    def __init__(self, client: ApiClient, kubeconfig: Path, server_pid: int | None) -> None:
+    def __init__(self, client: ApiClient, kubeconfig: Path, server_pid: int | None, gates: Sequence[str] = ()) -> None:
         self.client, self.kubeconfig, self.server_pid = client, kubeconfig, server_pid
+        self.gates = gates
+        """The feature gates that are on, beside the default ones."""
 
     @property
     def connection(self) -> Connection:
@@ -60,6 +65,10 @@ class BenchCluster:
             if error.reason != "AlreadyExists":
                 raise
 
+    async def create_groups(self, workload: Workload, pods: int) -> None:
+        """The PodGroups of so many incoming pods."""
+        await self.create_all(group_manifests(workload, pods))
+
     async def create_pods(self, documents: Iterable[Document]) -> None:
         await self.create_all((Pod.KIND, document) for document in documents)
 
@@ -77,8 +86,11 @@ class BenchCluster:
                 group.create_task(work())
 
     async def reset(self, workload: Workload, nodes: int, running: int) -> None:
-        """Remove the pods of a run and all events. Nodes stay; running pods that a run evicted are created again."""
+        """Remove the pods of a run, their PodGroups and all events. Nodes stay; running pods that a run evicted are
+        created again."""
         await self._remove_pods(f"!{OURS}")
+        if any(True for _ in workload.groups(1)):
+            await self._delete_all(PodGroup.KIND, NAMESPACE)
         if await self._count(Pod.KIND) < running:
             left = {each["metadata"]["name"] for each in await self.client.list(Pod.KIND, NAMESPACE)}
             manifests = (running_manifest(workload, number, nodes) for number in range(running))
@@ -121,10 +133,20 @@ class BenchCluster:
 
 
 @asynccontextmanager
-async def own_cluster() -> AsyncIterator[BenchCluster]:
-    """A fresh control plane."""
-    async with ControlPlane() as control_plane, _client(control_plane.connection) as client:
-        yield BenchCluster(client, control_plane.kubeconfig, control_plane.server_pid)
+async def own_cluster(gates: Sequence[str] = ()) -> AsyncIterator[BenchCluster]:
+    """A fresh control plane, with these feature gates on."""
+    async with ControlPlane(*_flags(gates)) as control_plane, _client(control_plane.connection) as client:
+        yield BenchCluster(client, control_plane.kubeconfig, control_plane.server_pid, gates)
+
+
+def _flags(gates: Sequence[str]) -> Iterator[str]:
+    """Of kube-apiserver."""
+    if gates:
+        yield f"--feature-gates={gates_flag((gate, True) for gate in gates)}"
+    if "GenericWorkload" in gates:
+        yield f"--runtime-config={PodGroup.KIND.api_version}=true"
+        # Its finalizers wait for a controller manager, which there is not.
+        yield "--disable-admission-plugins=PodGroupProtection"
 
 
 @asynccontextmanager

@@ -18,13 +18,14 @@ from mooring.base.errors import OperatorMistake
 from mooring.base.files import write_private
 from mooring.bench.manifests import NAMESPACE
 from mooring.bench.programs import BIND_RATE, find_program
-from mooring.bench.scheduler_commands import find_commands
+from mooring.bench.scheduler_commands import find_commands, gates_flag
 from mooring.client import Connection
 
 IN_FLIGHT = 64
 BARE, MOORING, PAGE = "bare", "mooring", "mooring+page"
 RECORDING = "bench.recording"
-FIELDS = ("kubeconfig", "config", "dir")
+FIELDS = ("kubeconfig", "config", "gates", "dir")
+FLAGS = ("--config={config}", "--feature-gates={gates}", "--secure-port=0")
 _CONFIG = """apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 leaderElection: {{leaderElect: false}}
@@ -34,7 +35,7 @@ clientConnection: {{kubeconfig: {kubeconfig}, qps: 5000, burst: 5000}}
 
 @dataclass(frozen=True)
 class Contender:
-    """A command. In its words {kubeconfig}, {config} and {dir} stand for what a run has."""
+    """A command. In its words {kubeconfig}, {config}, {gates} and {dir} stand for what a run has."""
 
     name: str
     command: tuple[str, ...]
@@ -46,11 +47,12 @@ class Contender:
         """It posts bindings for the pods that it is given, and ends."""
         return self.name == BARE
 
-    def command_for(self, kubeconfig: Path, folder: Path) -> list[str]:
-        """Writes the configuration that the command is given."""
+    def command_for(self, kubeconfig: Path, folder: Path, gates: Sequence[str] = ()) -> list[str]:
+        """Writes the configuration that the command is given. These feature gates are to be on."""
         config = folder / "config.yaml"
         write_private(config, _CONFIG.format(kubeconfig=kubeconfig))
-        return [word.format(kubeconfig=kubeconfig, config=config, dir=folder) for word in self.command]
+        flag = gates_flag((gate, True) for gate in gates)
+        return [word.format(kubeconfig=kubeconfig, config=config, gates=flag, dir=folder) for word in self.command]
 
 
 def find_contenders(wanted: Sequence[str], *, with_bare: bool, with_page: bool = False) -> list[Contender]:
@@ -58,7 +60,7 @@ def find_contenders(wanted: Sequence[str], *, with_bare: bool, with_page: bool =
 
     `with_page`: Mooring once more, while it records and a page is open.
     """
-    commands = find_commands(wanted, ("--config={config}", "--secure-port=0"), FIELDS, reserved=(BARE, PAGE))
+    commands = find_commands(wanted, FLAGS, FIELDS, reserved=(BARE, PAGE))
     found = [Contender(each.name, each.words) for each in commands]
     if with_page:
         mooring = next((each for each in found if each.name == MOORING), None)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 
 from mooring.base.errors import Fault
 from mooring.bench.e2e.binding_watch import BindingWatch
 from mooring.bench.e2e.cluster import BenchCluster
 from mooring.bench.e2e.contenders import Contender
 from mooring.bench.e2e.events import follow_events
-from mooring.bench.e2e.measurement import Run, latency_of, rate
+from mooring.bench.e2e.measurement import Run, gangs_bound_at, latency_of, rate
 from mooring.bench.e2e.observing import observe
 from mooring.bench.e2e.running_contender import running
 from mooring.bench.e2e.scenario import Task
-from mooring.bench.manifests import incoming_manifest
+from mooring.bench.manifests import Document, incoming_manifest
 from mooring.bench.processes import Usage, usage_of
 
 
@@ -28,6 +29,7 @@ class Drain:
         names = [each["metadata"]["name"] for each in manifests]
         nodes = [workload.node(each).name for each in range(task.nodes)]
         async with BindingWatch(cluster.client, names) as watch:
+            await cluster.create_groups(workload, task.pods)
             await cluster.create_pods(manifests)
             if watch.first.is_set():
                 raise Fault("another scheduler binds the pods of this cluster: stop it, then measure.")
@@ -51,6 +53,7 @@ class Drain:
             pods=task.pods,
             bound=bound,
             pods_per_second=rate(times),
+            gangs_per_second=rate(gangs_bound_at(_gangs(manifests), watch.bound_at)),
             first_binding_seconds=times[0] - process.started_at if times else None,
             cpu_ms_per_pod=usage.cpu_seconds * 1000 / bound if bound else None,
             start_cpu_seconds=observed.start_cpu_seconds,
@@ -63,6 +66,15 @@ class Drain:
             most_pods_on_a_node=max(per_node.values(), default=0),
             trouble=trouble,
         )
+
+
+def _gangs(manifests: Iterable[Document]) -> Iterator[list[str]]:
+    """The names of the pods of each."""
+    gangs: dict[str, list[str]] = {}
+    for each in manifests:
+        if (group := each["spec"].get("schedulingGroup")) is not None:
+            gangs.setdefault(group["podGroupName"], []).append(each["metadata"]["name"])
+    yield from gangs.values()
 
 
 def _server_usage(cluster: BenchCluster) -> Usage:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -20,6 +20,8 @@ class Run:
     bound: int
     pods_per_second: float | None = None
     """From the first binding to the last, as a watch shows them."""
+    gangs_per_second: float | None = None
+    """Likewise: a gang is bound when its last pod is."""
     arrivals_per_second: float | None = None
     """At which pods were created while the scheduler ran."""
     first_binding_seconds: float | None = None
@@ -73,6 +75,11 @@ def quantile(ordered: Sequence[float], part: float) -> float:
     below = int(place)
     above = min(below + 1, len(ordered) - 1)
     return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+
+
+def gangs_bound_at(gangs: Iterable[Sequence[str]], bound_at: Mapping[str, float]) -> list[float]:
+    """When each gang was bound whole, in the order of time. A gang of which a pod is not bound has no such time."""
+    return sorted(max(map(bound_at.__getitem__, pods)) for pods in gangs if all(pod in bound_at for pod in pods))
 
 
 def rate(times: Sequence[float]) -> float | None:

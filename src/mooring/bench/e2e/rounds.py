@@ -40,7 +40,7 @@ async def measure(plan: BenchmarkPlan, runs: list[Run], report: Report) -> None:
     progress = Progress(plan.run_count, report)
     for task in plan.tasks:
         report(f"{task.name}: {task.nodes:,} nodes and {task.running:,} running pods are created …")
-        async with _cluster(plan) as cluster:
+        async with _cluster(plan, task) as cluster:
             await cluster.fill(task.workload, task.nodes, task.running)
             for number in range(1, plan.rounds + 1):
                 for contender in plan.contenders:
@@ -51,8 +51,8 @@ async def measure(plan: BenchmarkPlan, runs: list[Run], report: Report) -> None:
                     progress.ends(run)
 
 
-def _cluster(plan: BenchmarkPlan) -> AbstractAsyncContextManager[BenchCluster]:
-    return own_cluster() if plan.kubeconfig is None else given_cluster(plan.kubeconfig)
+def _cluster(plan: BenchmarkPlan, task: Task) -> AbstractAsyncContextManager[BenchCluster]:
+    return own_cluster(task.workload.gates) if plan.kubeconfig is None else given_cluster(plan.kubeconfig)
 
 
 class Progress:

@@ -61,6 +61,6 @@ async def running(
         async with AsyncExitStack() as stack:
             if contender.has_page:
                 await stack.enter_async_context(open_page(cluster.kubeconfig, folder / RECORDING, folder))
-            process = RunningContender(contender.command_for(cluster.kubeconfig, folder), folder, job)
+            process = RunningContender(contender.command_for(cluster.kubeconfig, folder, cluster.gates), folder, job)
             stack.push_async_callback(process.end)
             yield process

@@ -20,6 +20,7 @@ class Summary:
     contender: str
     rounds: int
     pods_per_second: float | None
+    gangs_per_second: float | None
     share_of_bare: float | None
     """Of the bare bind rate in the same round."""
     times_kube_scheduler: float | None
@@ -61,6 +62,7 @@ def _summary(group: Sequence[Run], runs: Sequence[Run]) -> Summary:
         contender=first.contender,
         rounds=len(group),
         pods_per_second=middle(lambda run: run.pods_per_second),
+        gangs_per_second=middle(lambda run: run.gangs_per_second),
         share_of_bare=middle(lambda run: _ratio(run, runs, BARE)),
         times_kube_scheduler=middle(lambda run: _ratio(run, runs, KUBE_SCHEDULER)),
         cpu_ms_per_pod=middle(lambda run: run.cpu_ms_per_pod),

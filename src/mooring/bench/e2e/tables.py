@@ -25,9 +25,11 @@ COSTS: tuple[Column, ...] = (
     ("MiB", _figure("peak_mib", ".0f")),
     ("first s", _figure("first_binding_seconds", ".2f")),
 )
+GANGS: Column = ("gangs/s", _figure("gangs_per_second", ",.1f"))
 DRAIN: tuple[Column, ...] = (
     *NAMES,
     ("pods/s", _figure("pods_per_second", ",.0f")),
+    GANGS,
     ("of bare", _figure("share_of_bare", ".0%")),
     ("x kube", _figure("times_kube_scheduler", ".2f")),
     *COSTS,
@@ -56,6 +58,7 @@ DRAIN_LEGEND = (
     "event lag: from the last binding to the last Scheduled event; lost: pods without one. p50, p99: from the start of "
     "the scheduler to a pod's binding."
 )
+GANGS_LEGEND = "gangs/s: first to last gang; a gang is bound when its last pod is."
 ARRIVALS_LEGEND = (
     "p50, p90, p99: from the creation of a pod to its binding. CPU ms/pod: from the first arrival to the last binding; "
     "start CPU s: before.\n"
@@ -66,18 +69,28 @@ ARRIVALS_LEGEND = (
 
 def table(summaries: Sequence[Summary]) -> str:
     """Names to the left, figures to the right."""
-    columns = ARRIVALS if _are_arrivals(summaries) else DRAIN
+    columns = [each for each in _columns(summaries) if each is not GANGS or _have_gangs(summaries)]
     rows = [[title for title, _ in columns], *([cell(each) for _, cell in columns] for each in summaries)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(_GAP.join(_cells(row, widths)).rstrip() for row in rows)
 
 
 def legend(summaries: Sequence[Summary]) -> str:
-    return ARRIVALS_LEGEND if _are_arrivals(summaries) else DRAIN_LEGEND
+    if _are_arrivals(summaries):
+        return ARRIVALS_LEGEND
+    return f"{DRAIN_LEGEND}\n{GANGS_LEGEND}" if _have_gangs(summaries) else DRAIN_LEGEND
+
+
+def _columns(summaries: Sequence[Summary]) -> tuple[Column, ...]:
+    return ARRIVALS if _are_arrivals(summaries) else DRAIN
 
 
 def _are_arrivals(summaries: Sequence[Summary]) -> bool:
     return any(each.arrivals_per_second is not None for each in summaries)
+
+
+def _have_gangs(summaries: Sequence[Summary]) -> bool:
+    return any(each.gangs_per_second is not None for each in summaries)
 
 
 def _cells(row: Sequence[str], widths: Sequence[int]) -> list[str]:

@@ -10,14 +10,13 @@ from typing import Any
 from mooring.base.clock import SystemClock
 from mooring.base.errors import Fault
 from mooring.bench.control_plane import ControlPlane, free_ports
-from mooring.bench.scheduler_commands import SchedulerCommand
+from mooring.bench.scheduler_commands import SchedulerCommand, gates_flag
 from mooring.bench.scheduler_perf.claim_controller import claim_controller
 from mooring.bench.scheduler_perf.execution import Execution
 from mooring.bench.scheduler_perf.operations import needs_pending_pods
 from mooring.bench.scheduler_perf.pod_watch import PodWatch
 from mooring.bench.scheduler_perf.results import Run, judge
 from mooring.bench.scheduler_perf.schedulers import SchedulerProcess
-from mooring.bench.scheduler_perf.selection import gates_flag
 from mooring.bench.scheduler_perf.workload_files import Case
 from mooring.client import ApiClient, Connection
 

@@ -16,9 +16,8 @@ from mooring.base.errors import Fault
 from mooring.base.files import make_folder, write_private
 from mooring.bench.control_plane import ControlPlane
 from mooring.bench.processes import Usage, end_process, last_lines, spawn, usage_of
-from mooring.bench.scheduler_commands import DEFAULTS, SchedulerCommand, find_commands
+from mooring.bench.scheduler_commands import DEFAULTS, SchedulerCommand, find_commands, gates_flag
 from mooring.bench.scheduler_perf.measuring import MeasuredScheduler
-from mooring.bench.scheduler_perf.selection import gates_flag
 from mooring.bench.scheduler_perf.workload_files import Case
 
 READY_SECONDS = 60.0

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from mooring.base.errors import OperatorMistake, Problem
+from mooring.bench.scheduler_commands import gates_flag
 from mooring.bench.scheduler_perf.operations import (
     AllocResourceClaims,
     CreatePods,
@@ -90,8 +91,3 @@ def _not_with_mooring(case: Case) -> str:
     except OperatorMistake as mistake:
         return "; ".join(f"{problem.path.split()[-1]}: {problem.message}" for problem in mistake.problems)
     return ""
-
-
-def gates_flag(gates: Iterable[tuple[str, bool]]) -> str:
-    """As `--feature-gates` takes them."""
-    return ",".join(f"{name}={str(value).lower()}" for name, value in gates)
