@@ -12,14 +12,13 @@ from tests.simulated.conftest import bench as bench  # the fixture
 
 from mooring.base.clock import SystemClock
 from mooring.controllers import Controllers
-from mooring.controllers.runner import KINDS
 from mooring.framework.definitions import definition_of
 from mooring.objects.meta import Kind
 from mooring.plugins.community.capacity_scheduling.quotas import ElasticQuota
 from mooring.plugins.community.coscheduling.pod_groups import GROUP_LABEL, CoschedulingGroup
 
 DEFINITION = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False)
-GROUPS, QUOTAS = KINDS
+GROUPS, QUOTAS = CoschedulingGroup.KIND, ElasticQuota.KIND
 
 
 @pytest.fixture
@@ -30,8 +29,8 @@ async def controllers(bench: Bench) -> AsyncIterator[Controllers]:
     running = Controllers(bench.client, clock=SystemClock())
     running.start()
     async with asyncio.timeout(60):
-        for event in running.running.values():
-            await event.wait()
+        for resource in (GROUPS, QUOTAS):
+            await running.running[resource.name].wait()
     yield running
     await running.stop()
 

@@ -334,7 +334,11 @@ def test_controllers_have_an_account_and_rights_of_their_own():
     rules = documents["ClusterRole", f"mooring:{name}"]["rules"]
     allowed = {(resource, verb) for rule in rules for resource in rule["resources"] for verb in rule["verbs"]}
     assert allowed == {
-        *((resource, verb) for resource in ("pods", "podgroups", "elasticquotas") for verb in ("list", "watch")),
+        *(
+            (resource, verb)
+            for resource in ("pods", "nodes", "podgroups", "elasticquotas", "noderesourcetopologies")
+            for verb in ("list", "watch")
+        ),
         *((f"{resource}/status", "patch") for resource in ("podgroups", "elasticquotas")),
         *(("events", verb) for verb in ("create", "patch")),
     }

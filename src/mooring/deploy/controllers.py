@@ -14,15 +14,21 @@ from mooring.deploy.writing import Document
 
 GROUP = "scheduling.x-k8s.io"
 RESOURCES = ("podgroups", "elasticquotas")
+"""Those with a status that is kept."""
+READ = (
+    ("", "pods"),
+    ("", "nodes"),
+    *((GROUP, resource) for resource in RESOURCES),
+    ("scheduling.k8s.io", "podgroups"),
+    ("topology.node.k8s.io", "noderesourcetopologies"),
+)
 _NEEDED_BY = frozenset({"mooring controllers"})
 
 
 def controller_rights() -> tuple[Right, ...]:
-    wanted = [("", "pods", verb) for verb in ("list", "watch")]
+    wanted = [(group, resource, verb) for group, resource in READ for verb in ("list", "watch")]
     wanted += [("", "events", verb) for verb in ("create", "patch")]
-    for resource in RESOURCES:
-        wanted += [(GROUP, resource, verb) for verb in ("list", "watch")]
-        wanted.append((GROUP, f"{resource}/status", "patch"))
+    wanted += [(GROUP, f"{resource}/status", "patch") for resource in RESOURCES]
     return tuple(Right(group, resource, verb, needed_by=_NEEDED_BY) for group, resource, verb in wanted)
 
 

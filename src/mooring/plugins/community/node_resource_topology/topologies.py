@@ -18,8 +18,8 @@ SINGLE_NUMA_NODE = "single-numa-node"
 POD, CONTAINER = "pod", "container"
 DEFAULT_MOST_NUMA_NODES, MOST_NUMA_NODES = 8, 1024
 HIGHEST_NUMA_ID = 63
-_POLICIES, _SCOPES = ("none", "best-effort", "restricted", SINGLE_NUMA_NODE), (POD, CONTAINER)
-_OLD_POLICIES = {
+POLICIES, SCOPES = ("none", "best-effort", "restricted", SINGLE_NUMA_NODE), (POD, CONTAINER)
+OLD_POLICIES = {
     f"{name}{level}": (policy, scope)
     for name, policy in (
         ("SingleNUMANode", SINGLE_NUMA_NODE),
@@ -100,12 +100,12 @@ class NodeResourceTopology(
         """By the deprecated `topologyPolicies`, then by attributes; what is invalid there is ignored."""
         policy, scope, most = KubeletTopology()
         if self.topology_policies:
-            policy, scope = _OLD_POLICIES.get(self.topology_policies[0], (policy, scope))
+            policy, scope = OLD_POLICIES.get(self.topology_policies[0], (policy, scope))
         for attribute in self.attributes:
             value = attribute.value
-            if attribute.name == "topologyManagerScope" and value in _SCOPES:
+            if attribute.name == "topologyManagerScope" and value in SCOPES:
                 scope = value
-            elif attribute.name == "topologyManagerPolicy" and value in _POLICIES:
+            elif attribute.name == "topologyManagerPolicy" and value in POLICIES:
                 policy = value
             elif attribute.name == "topologyManagerMaxNUMANodes" and re.fullmatch(r"[+]?[0-9]{1,18}", value, re.ASCII):
                 most = min(int(value), MOST_NUMA_NODES) if int(value) > 1 else most
