@@ -23,6 +23,10 @@ class Rack(CustomResource, group="example.com", version="v1", plural="racks", sc
     pass
 
 
+class PodLabels(KubeObject, version="v1", plural="pods", kind="Pod"):
+    """A plugin's own view of pods."""
+
+
 def a_quota(name: str, version: str = "1", namespace: str = "shop") -> Quota:
     return Quota(metadata=ObjectMeta(name=name, namespace=namespace, resource_version=version))
 
@@ -72,6 +76,13 @@ def test_an_update_without_a_change_is_no_event(listener):
     listener.store.changed(a_quota("red"))
     listener.store.deleted(a_quota("unknown"))
     assert len(listener.received) == 1
+
+
+def test_a_plugins_own_view_of_pods_repeats_no_event_of_pods(listener):
+    store = ObjectStore(PodLabels, listener.publish, listener.on_synced)
+    store.changed(PodLabels(metadata=ObjectMeta(name="web", namespace="shop", resource_version="1")))
+    assert store.get("web", "shop") is not None
+    assert not listener.received
 
 
 def test_a_list_brings_and_takes(listener):

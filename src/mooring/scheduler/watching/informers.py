@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from mooring.client import ApiClient, Reflector
 from mooring.framework.events import Action, ClusterEvent, resource_name
+from mooring.objects import Node, Pod
 from mooring.objects.meta import KubeObject
 from mooring.objects.object_store import Present, WatchedStore
 
@@ -26,6 +27,8 @@ class ObjectStore(WatchedStore[K]):
         super().__init__()
         self.kind = kind
         self._publish = publish
+        self._is_published_elsewhere = kind.KIND in (Pod.KIND, Node.KIND)
+        """A plugin's own view of pods or nodes: hints expect the objects of the feeds, and each event once."""
         self._on_synced = on_synced
         self._resource = resource_name(kind)
         self.synced = False
@@ -53,6 +56,8 @@ class ObjectStore(WatchedStore[K]):
             super()._put(found)
 
     def emit(self, old: K | None, new: K | None) -> None:
+        if self._is_published_elsewhere:
+            return
         action = Action.ADD if old is None else Action.DELETE if new is None else Action.UPDATE
         self._publish(ClusterEvent(self._resource, action), old, new)
 
