@@ -2,34 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-
 import msgspec
 import pytest
-from tests.scheduler.pod_groups.scene import GANGS, PREEMPTION, TOPOLOGY, WAIT, Scene
+from tests.scheduler.pod_groups.scene import GANGS, PREEMPTION, TOPOLOGY, WAIT, Scene, members, played
 
 from mooring.config import default_configuration
 from mooring.framework import FeatureGates, Point
-from mooring.objects import Pod
 from mooring.plugins.catalogue import catalogue
 from mooring.queue import Place
 from mooring.testing import a_node_object, a_pod, a_pod_group
-
-
-def played(gates: Sequence[str], story: Callable[[Scene], Awaitable[None]]) -> None:
-    async def run() -> None:
-        scene = Scene(gates)
-        try:
-            await story(scene)
-        finally:
-            await scene.close()
-
-    asyncio.run(run())
-
-
-def members(count: int, *, group: str = "gang", cpu: str = "1", **more: object) -> list[Pod]:
-    return [a_pod(f"{group}-{at}", cpu=cpu, group=group, priority=count - at, **more) for at in range(count)]  # type: ignore[arg-type]
 
 
 def test_the_default_profile_gains_the_plugins_of_the_gates():

@@ -1,21 +1,25 @@
 """GangScheduling: pods of a gang are bound when `minCount` of them have a node, and not before.
 
 PreEnqueue holds a pod until its PodGroup and `minCount` pods of the group exist. Permit lets pods wait until so many
-have a node; the one that completes the quorum releases the others. Pods that run already count. Which pods of the group
-are tried, and in which order, is the pod group cycle's business.
+have a node; the one that completes the quorum releases the others. Pods that run already count. Where one of those that
+wait is rejected, the others give up their nodes with it. Which pods of the group are tried, and in which order, is the
+pod group cycle's business.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Annotated
 
 from mooring.framework import (
     UNRESOLVABLE,
     Action,
     Allow,
+    Args,
     Cycle,
     Fault,
     Hint,
+    Meta,
     NodeView,
     PlacedPod,
     Plugin,
@@ -31,16 +35,30 @@ from mooring.objects.pod_groups import PodGroup
 WAIT_SECONDS = 300.0
 TOO_FEW_EXIST = Refusal("waiting for minCount pods from a gang to appear in scheduling queue", code=UNRESOLVABLE)
 TOO_FEW_SCHEDULED = "waiting for minCount pods from a gang to be scheduled"
+GANG_FAILED = "node(s) released because another pod of the gang failed"
 
 
 def no_group(name: str) -> Refusal:
     return Refusal(f'waiting for pods\'s pod group "{name}" to appear in scheduling queue', code=UNRESOLVABLE)
 
 
+class GangSchedulingArgs(Args):
+    """Arguments of GangScheduling."""
+
+    release_waiting_pods: Annotated[
+        bool,
+        Meta(
+            description="Whether pods that wait for their gang release their nodes when one of them fails. "
+            "false: each when its own time is up, as kube-scheduler does it."
+        ),
+    ] = True
+
+
 class GangScheduling(Plugin):
     """Bind the pods of a gang together: minCount of them, or none."""
 
-    def __init__(self, groups: PodGroups, waiting_pods: WaitingPods, queue: Queue) -> None:
+    def __init__(self, args: GangSchedulingArgs, groups: PodGroups, waiting_pods: WaitingPods, queue: Queue) -> None:
+        self._releases = args.release_waiting_pods
         self._groups = groups
         self._waiting_pods = waiting_pods
         self._queue = queue
@@ -80,6 +98,20 @@ class GangScheduling(Plugin):
             if member.assumed_at is not None:
                 self._waiting_pods.allow(member.uid, self.name)
         return Allow()
+
+    def unreserve(self, pod: Pod, node: NodeView, cycle: Cycle) -> None:
+        """The pod was rejected or failed: without it the gang is not complete, and the others wait for nothing."""
+        if not self._releases or cycle.is_trial or (name := pod.pod_group_name) is None:
+            return
+        group, members = self._groups.get(pod.namespace, name), self._groups.members(pod.namespace, name)
+        if members is None:
+            return
+        others = [member for member in members.scheduled if member.uid != pod.uid]
+        if group is not None and len(others) >= (group.min_count or 0):
+            return
+        for member in others:
+            if member.assumed_at is not None:
+                self._waiting_pods.reject(member.uid, self.name, GANG_FAILED)
 
 
 def _is_of_same_group(pod: Pod, _before: object, added: Pod | PlacedPod) -> bool:
