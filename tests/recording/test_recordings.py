@@ -7,17 +7,22 @@ import gzip
 import os
 import random
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
+from tests.queue.builders import a_queue
 from tests.recording.recorded import read_recorded, recorded
 from tests.simulator.scenarios import a_cluster_of, arriving
 
 from mooring.base.errors import OperatorMistake
 from mooring.engine.evidence import EvidenceRecord
 from mooring.objects import Node, Pod
+from mooring.objects.core import PodCondition
 from mooring.recording import Recorder, Recording, RecordingWriter, rows
 from mooring.recording.file_format import members
+from mooring.recording.recorder import ASSUMED
+from mooring.scheduler.introspection.recorded_changes import RecordingPodFeed, RecordingState
 from mooring.testing import a_node_object, a_pod
 
 
@@ -58,6 +63,71 @@ def test_a_nomination_is_part_of_the_state(path: Path):
     assert kinds == [("default/low", "bound"), ("default/high", "preempted"), ("default/high", "bound")]
     high = next(pod for pod in recording.state_at(2).pods() if pod.name == "high")
     assert high.status.nominated_node_name == "a"
+
+
+def test_a_pod_is_recorded_once_and_its_binding_in_a_short_row(path: Path):
+    recording = read_recorded(path, a_cluster_of("a"), arriving(0, "web", labels={"app": "web"}), arriving(5, "last"))
+    about_web = [row for row in recording.history() if b"web" in rows.encode(row)]
+    kinds = [type(row) for row in about_web if not isinstance(row, rows.SegmentHeader)]
+    assert kinds == [rows.Set, rows.Decided, rows.Confirmed]
+    decided = about_web[-2]
+    assert isinstance(decided, rows.Decided)
+    assert decided.is_assumed
+    web = next(pod for pod in recording.state_at(1).pods() if pod.name == "web")
+    assert (web.spec.node_name, web.labels) == ("a", {"app": "web"})
+
+
+def a_bound_pod(**changes: Any) -> Pod:
+    pod = a_pod("web", uid="web", node="a")
+    status = msgspec.structs.replace(
+        pod.status,
+        conditions=[PodCondition(type="PodScheduled", status="True", last_transition_time="2026-01-01T00:00:09Z")],
+    )
+    metadata = msgspec.structs.replace(pod.metadata, **{"resource_version": "9", "generation": 1, **changes})
+    return msgspec.structs.replace(pod, metadata=metadata, status=status)
+
+
+CONFIRMATIONS = {
+    "nothing else is new": (a_bound_pod(), rows.Confirmed),
+    "the node's topology became labels": (a_bound_pod(labels={"topology.kubernetes.io/zone": "z"}), rows.Confirmed),
+    "the spec is another": (a_bound_pod(generation=2), rows.Set),
+    "an annotation came": (a_bound_pod(annotations={"example.com/a": "b"}), rows.Set),
+    "it is being deleted": (a_bound_pod(deletion_timestamp="2026-01-01T00:00:10Z"), rows.Set),
+}
+
+
+@pytest.mark.parametrize(("bound", "row"), CONFIRMATIONS.values(), ids=CONFIRMATIONS.keys())
+def test_a_recorded_binding_has_all_that_the_watch_showed(path: Path, bound: Pod, row: type):
+    pending = a_pod("web", uid="web")
+    pending.metadata.generation = 1
+    with RecordingWriter(path, recorder := Recorder(), keep_annotations=["example.com/*"]):
+        state = RecordingState(recorder)
+        state.set_node(a_node_object("a"))
+        feed = RecordingPodFeed(recorder, state, a_queue(), ["default-scheduler"], [])
+        feed.changed(pending)
+        recorder.decided(_evidence("web", node="a"))
+        state.assume(pending, "a", 1.0)
+        feed.changed(bound)
+        recorder.decided(_evidence("other"))
+    recording = Recording.read(path)
+    assert [type(each) for each in recording.history()][-4:] == [rows.Decided, row, rows.Decided, rows.Closed]
+    assert recording.state_at(1).pods() == [bound]
+
+
+def test_a_decision_waits_until_it_is_known_whether_its_pod_is_assumed():
+    recorder, now = Recorder(), 5.0
+    recorder.now = lambda: now
+    recorder.decided(_evidence("refused", node=None))
+    recorder.decided(_evidence("bound"))
+    assert [item[2].pod for item in recorder.take(10)] == ["refused"]
+    recorder.assumed("bound", "node-0")
+    assert recorder.take(10) == []
+    recorder.decided(_evidence("never assumed"))
+    assert [(item[2].pod, item[3]) for item in recorder.take(10)] == [("bound", ASSUMED)]
+    now = 6.0
+    assert [(item[2].pod, item[3]) for item in recorder.take(10)] == [("never assumed", 0)]
+    recorder.decided(_evidence("last"))
+    assert [item[2].pod for item in recorder.take(10, is_last=True)] == ["last"]
 
 
 def test_what_scheduling_does_not_read_is_left_out(path: Path):
@@ -250,5 +320,5 @@ def test_a_damaged_part_ends_what_is_read(path: Path):
     assert len(recording.notes) == 1
 
 
-def _evidence(pod: str) -> EvidenceRecord:
-    return EvidenceRecord(pod, pod, "default-scheduler", 1, "node-0", 3, 3, 3, 0, {}, "")
+def _evidence(pod: str, node: str | None = "node-0") -> EvidenceRecord:
+    return EvidenceRecord(pod, pod, "default-scheduler", 1, node, 3, 3, 3, 0, {}, "")

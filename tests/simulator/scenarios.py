@@ -17,7 +17,9 @@ def a_cluster_of(*nodes: str, cpu: str = "1", pods: tuple[Pod, ...] = ()) -> Clu
 
 
 def arriving(at: float, name: str, *, seconds: float | None = None, cpu: str = "1", **more: Any) -> Arrival:
-    return Arrival(at, a_pod(name, uid=name, cpu=cpu, **more), seconds)
+    pod = a_pod(name, uid=name, cpu=cpu, **more)
+    pod.metadata.generation = 1  # as an API server sets it
+    return Arrival(at, pod, seconds)
 
 
 def simulated(

@@ -13,10 +13,10 @@ import msgspec
 
 from mooring.engine.evidence import EvidenceRecord
 from mooring.objects import Node, Pod
-from mooring.objects.meta import Kind, KubeObject
+from mooring.objects.meta import KubeObject
 from mooring.recording import rows
 from mooring.recording.ledger import POD, Ledger
-from mooring.recording.recorder import Item, What
+from mooring.recording.recorder import ASSUMED, Item, What
 from mooring.snapshots.pruning import Pruning
 from mooring.snapshots.taking import NEVER
 
@@ -29,7 +29,7 @@ class RowEncoder:
         self.number = 0
         """Of the next decision."""
         self._pruning = Pruning(keep_annotations)
-        self._prefixes: dict[Kind, bytes] = {}
+        self._prefixes: dict[type[KubeObject], bytes] = {}
 
     def add_lines(self, item: Item, lines: list[bytes]) -> None:
         """Append the lines of an item."""
@@ -38,7 +38,9 @@ class RowEncoder:
             if subject.KIND.plural not in NEVER:
                 lines.append(self._set(time, subject))
         elif what is What.DECIDED:
-            lines.append(rows.encode(self._decided(time, subject, detail)))
+            lines.append(self._decided(time, subject, detail))
+        elif what is What.CONFIRMED:
+            lines.append(self._confirmed(time, subject, detail))
         elif what is What.DELETED:
             lines.extend(self._deleted(time, subject, [detail[0]], detail[1]))
         elif what is What.LISTED:
@@ -77,23 +79,16 @@ class RowEncoder:
         kind = found.KIND
         if isinstance(found, Pod):
             metadata = found.metadata
-            key = f"{metadata.namespace}/{metadata.name}"
-            self.ledger.set_pod(
-                key,
-                metadata.uid,
-                raw,
-                is_on_node=bool(found.spec.node_name),
-                is_terminating=metadata.deletion_timestamp is not None,
-            )
+            key, is_terminating = f"{metadata.namespace}/{metadata.name}", metadata.deletion_timestamp is not None
+            self.ledger.set_pod(key, metadata.uid, raw, bool(found.spec.node_name), is_terminating)
         elif isinstance(found, Node):
             self.ledger.set_node(found.name, raw)
         else:
             self.ledger.set_object((kind.api_version, kind.kind), found.key, raw)
-        prefix = self._prefixes.get(kind)
+        prefix = self._prefixes.get(type(found))
         if prefix is None:
-            # The row of `rows.Set`, put together from its parts: it is most of what is written.
             named = b',"apiVersion":%s,"kind":%s,"object":' % (rows.encode(kind.api_version), rows.encode(kind.kind))
-            prefix = self._prefixes[kind] = named
+            prefix = self._prefixes[type(found)] = named
         return b'{"row":"set","time":%.6f%b%b}' % (time, prefix, raw)
 
     def _pruned(self, found: KubeObject) -> KubeObject:
@@ -121,23 +116,29 @@ class RowEncoder:
             return set(self.ledger.uids)
         return set(self.ledger.nodes if type_ is Node else self.ledger.objects.get(kind, ()))
 
-    def _decided(self, time: float, evidence: EvidenceRecord, is_extended: bool) -> rows.Decided:
+    # The two rows below, and that of a pod, are most of what is written: put together from their parts.
+
+    def _decided(self, time: float, evidence: EvidenceRecord, detail: int) -> bytes:
         self.number += 1
-        return rows.Decided(
-            time=time,
-            number=self.number,
-            pod=evidence.pod,
-            uid=evidence.uid,
-            outcome=outcome_of(evidence),
-            profile=evidence.profile,
-            attempt=evidence.attempt,
-            seed=evidence.seed,
-            start=evidence.start,
-            node=evidence.node,
-            message=evidence.message,
-            is_extended=is_extended,
-            evidence=evidence,
+        if detail & ASSUMED:
+            self.ledger.assume(evidence.uid, evidence.node or "")
+        return _DECIDED % (time, self.number, _OUTCOMES[outcome_of(evidence)], _DETAILS[detail], rows.encode(evidence))
+
+    def _confirmed(self, time: float, pod: Pod, labels: dict[str, str] | None) -> bytes:
+        uid, version = pod.metadata.uid, pod.metadata.resource_version
+        line = rows.encode(
+            rows.Confirmed(
+                time=time, uid=uid, node=pod.spec.node_name, resource_version=version, labels=labels, status=pod.status
+            )
         )
+        self.ledger.confirm(uid, line)
+        return line
+
+
+_DECIDED = b'{"row":"decision","time":%.6f,"number":%d,"outcome":%b%b,"evidence":%b}'
+_OUTCOMES = {each: rows.encode(each) for each in (rows.BOUND, rows.REFUSED, rows.PREEMPTED, rows.FAILED)}
+_DETAILS = (b"", b',"isExtended":true', b',"isAssumed":true', b',"isAssumed":true,"isExtended":true')
+"""By the sum of a decision's details."""
 
 
 def outcome_of(evidence: EvidenceRecord) -> str:

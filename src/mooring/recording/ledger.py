@@ -9,7 +9,19 @@ from __future__ import annotations
 import msgspec
 
 from mooring.base.nesting import Decoder
-from mooring.recording.rows import Assumed, Deleted, Forgotten, Nominated, Opened, RecordedRow, Set
+from mooring.objects import Pod
+from mooring.recording.rows import (
+    Assumed,
+    Confirmed,
+    Decided,
+    Deleted,
+    Forgotten,
+    Nominated,
+    Opened,
+    RecordedRow,
+    Set,
+    encode,
+)
 
 NODE, POD = ("v1", "Node"), ("v1", "Pod")
 KindKey = tuple[str, str]
@@ -36,12 +48,22 @@ class _AboutObject(msgspec.Struct, gc=False):
 
 
 _about_pod, _about = Decoder(_About), Decoder(_AboutObject)
+_pod_decoder, _confirmed_decoder = Decoder(Pod), Decoder(Confirmed)
 
 
 def key_of(raw: bytes | msgspec.Raw) -> str:
     """`namespace/name` of an object, or its name."""
     metadata = _about.decode(raw).metadata
     return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
+
+
+def confirmed_pod(pod: Pod, row: Confirmed) -> Pod:
+    """The pod as the watch showed it on its node."""
+    metadata = msgspec.structs.replace(pod.metadata, resource_version=row.resource_version)
+    if row.labels is not None:
+        metadata = msgspec.structs.replace(metadata, labels=row.labels)
+    spec = msgspec.structs.replace(pod.spec, node_name=row.node)
+    return msgspec.structs.replace(pod, metadata=metadata, spec=spec, status=row.status)
 
 
 class Ledger:
@@ -60,6 +82,8 @@ class Ledger:
         """The uids of pods that the watch shows on a node."""
         self.terminating: set[str] = set()
         """Of these, those that are being deleted."""
+        self.confirmed: dict[str, bytes] = {}
+        """uid → the row that confirmed its pod since it was set; `pod` puts the two together."""
         self.assumed: dict[str, str] = {}
         """uid → node."""
         self.nominated: dict[str, str] = {}
@@ -71,7 +95,7 @@ class Ledger:
         other.nodes, other.freed, other.places = dict(self.nodes), list(self.freed), self.places
         other.pods, other.uids = dict(self.pods), dict(self.uids)
         other.on_node, other.terminating = set(self.on_node), set(self.terminating)
-        other.assumed, other.nominated = dict(self.assumed), dict(self.nominated)
+        other.confirmed, other.assumed, other.nominated = dict(self.confirmed), dict(self.assumed), dict(self.nominated)
         other.objects = {kind: dict(found) for kind, found in self.objects.items()}
         return other
 
@@ -79,12 +103,16 @@ class Ledger:
         return len(self.nodes) + len(self.pods) + sum(map(len, self.objects.values()))
 
     def apply(self, row: RecordedRow) -> None:
-        """The change of a row; of a decision: none."""
+        """The change of a row."""
         match row:
             case Set():
                 self._set(row)
             case Deleted(api_version=api_version, kind=kind, key=key, uid=uid):
                 self.delete((api_version, kind), key, uid)
+            case Decided(is_assumed=True, evidence=evidence):
+                self.assume(evidence.uid, evidence.node or "")
+            case Confirmed(uid=uid):
+                self.confirm(uid, encode(row))
             case Assumed(uid=uid, node=node):
                 self.assume(uid, node)
             case Forgotten(uid=uid):
@@ -99,13 +127,8 @@ class Ledger:
         if kind == POD:
             pod = _about_pod.decode(raw)
             metadata = pod.metadata
-            self.set_pod(
-                f"{metadata.namespace}/{metadata.name}",
-                metadata.uid,
-                raw,
-                is_on_node=bool(pod.spec.node_name),
-                is_terminating=metadata.deletion_timestamp is not None,
-            )
+            key, is_terminating = f"{metadata.namespace}/{metadata.name}", metadata.deletion_timestamp is not None
+            self.set_pod(key, metadata.uid, raw, bool(pod.spec.node_name), is_terminating)
             return
         if kind == NODE:
             self.set_node(key_of(raw), raw, row.place)
@@ -124,7 +147,7 @@ class Ledger:
                 place, self.places = self.places, self.places + 1
         self.nodes[name] = place, raw
 
-    def set_pod(self, key: str, uid: str, raw: bytes, *, is_on_node: bool, is_terminating: bool) -> None:
+    def set_pod(self, key: str, uid: str, raw: bytes, is_on_node: bool, is_terminating: bool) -> None:
         known = self.uids.get(key)
         if known is not None and known != uid:
             self.delete(POD, key, known)
@@ -137,7 +160,22 @@ class Ledger:
             # It counts in another way from now on: the state takes it off its node and puts it back, behind the others.
             self.terminating.add(uid)
             self.pods.pop(uid, None)
+        self.confirmed.pop(uid, None)
         self.pods[uid] = raw
+
+    def confirm(self, uid: str, row: bytes) -> None:
+        """The pod keeps the place that it got when it was assumed."""
+        if uid in self.pods:
+            self.on_node.add(uid)
+            self.assumed.pop(uid, None)
+            self.confirmed[uid] = row
+
+    def pod(self, uid: str) -> bytes:
+        """A pod, as the watch showed it last."""
+        if (row := self.confirmed.pop(uid, None)) is not None:
+            pod = _pod_decoder.decode(self.pods[uid])
+            self.pods[uid] = encode(confirmed_pod(pod, _confirmed_decoder.decode(row)))
+        return self.pods[uid]
 
     def set_object(self, kind: KindKey, key: str, raw: bytes) -> None:
         self.objects.setdefault(kind, {})[key] = raw
@@ -153,6 +191,7 @@ class Ledger:
                     del self.uids[key]
             self.on_node.discard(uid)
             self.terminating.discard(uid)
+            self.confirmed.pop(uid, None)
             self.assumed.pop(uid, None)
             self.nominated.pop(uid, None)
         else:
@@ -174,8 +213,8 @@ class Ledger:
         rows: list[RecordedRow] = []
         for _, (place, raw) in sorted(self.nodes.items(), key=lambda item: item[1][0]):
             rows.append(Set(time=time, api_version=NODE[0], kind=NODE[1], object=msgspec.Raw(raw), place=place))
-        for raw in self.pods.values():
-            rows.append(Set(time=time, api_version=POD[0], kind=POD[1], object=msgspec.Raw(raw)))
+        for uid in self.pods:
+            rows.append(Set(time=time, api_version=POD[0], kind=POD[1], object=msgspec.Raw(self.pod(uid))))
         for (api_version, kind), found in self.objects.items():
             rows += [
                 Set(time=time, api_version=api_version, kind=kind, object=msgspec.Raw(raw)) for raw in found.values()

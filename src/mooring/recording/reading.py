@@ -63,14 +63,13 @@ class RecordedState:
 
     def pods(self) -> list[Pod]:
         """Those that were assumed are on their node, and nominations are in the status."""
-        return [self._pod(uid, raw) for uid, raw in self.ledger.pods.items()]
+        return [self._pod(uid) for uid in self.ledger.pods]
 
     def pod(self, uid: str) -> Pod | None:
-        raw = self.ledger.pods.get(uid)
-        return None if raw is None else self._pod(uid, raw)
+        return self._pod(uid) if uid in self.ledger.pods else None
 
-    def _pod(self, uid: str, raw: bytes) -> Pod:
-        pod = _pod_decoder.decode(raw)
+    def _pod(self, uid: str) -> Pod:
+        pod = _pod_decoder.decode(self.ledger.pod(uid))
         if (node := self.ledger.assumed.get(uid)) is not None:
             pod = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node))
         nominated = self.ledger.nominated.get(uid, "")
@@ -138,16 +137,17 @@ class Recording:
             for number, line in enumerate(member.lines):
                 if line.startswith(rows.DECISION_PREFIXES):
                     row = _decision_decoder.decode(line)
+                    about = row.evidence or row
                     decisions.append(
                         RecordedDecision(
                             len(decisions),
                             row.number,
                             row.time,
-                            row.pod,
-                            row.uid,
+                            about.pod,
+                            about.uid,
                             row.outcome,
-                            row.node,
-                            messages.setdefault(row.message, row.message),
+                            about.node,
+                            messages.setdefault(about.message, about.message),
                             segment,
                             member.offset,
                             number,
@@ -186,7 +186,6 @@ class Recording:
         row = self.row(index)
         if isinstance(row, rows.Held):
             return {"pod": row.pod, "uid": row.uid, "attempt": row.attempt, "node": None, "message": row.message}
-        assert row.evidence is not None
         return row.evidence.document()
 
     def row(self, index: int) -> rows.Decided | rows.Held:
@@ -253,7 +252,25 @@ def _decoded(path: Path | str, line: bytes) -> rows.AnyRow:
         raise OperatorMistake(f"The recording {path} is damaged: a row cannot be decoded: {error}.") from error
 
 
+class _EvidenceLine(msgspec.Struct, array_like=True, gc=False):
+    """The beginning of an `EvidenceRecord`: what lists of decisions show of it."""
+
+    pod: str
+    uid: str
+    profile: str
+    attempt: int
+    node: str | None
+    nodes: int
+    evaluated_nodes: int
+    feasible_nodes: int
+    total: int
+    scores: msgspec.Raw
+    message: str
+
+
 class _DecisionLine(msgspec.Struct, gc=False):
+    """A decision; or an attempt that was held, which names its pod itself."""
+
     number: int = 0
     time: float = 0.0
     pod: str = ""
@@ -261,6 +278,7 @@ class _DecisionLine(msgspec.Struct, gc=False):
     outcome: str = rows.HELD
     node: str | None = None
     message: str = ""
+    evidence: _EvidenceLine | None = None
 
 
 _decision_decoder = Decoder(_DecisionLine)

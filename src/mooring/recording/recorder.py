@@ -7,6 +7,7 @@ the gap.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections import deque
@@ -16,6 +17,7 @@ from typing import Any, TypeAlias
 
 from mooring.base.clock import Clock
 from mooring.engine.evidence import EvidenceRecord
+from mooring.objects import Pod
 from mooring.objects.meta import KubeObject
 from mooring.objects.object_store import Present
 
@@ -23,13 +25,18 @@ MOST_ITEMS = 50_000
 """Of the buffer: some seconds of a busy cluster."""
 WAKE_ITEMS = 1_000
 """So many wake the writer before its time."""
+OPEN_SECONDS = 1.0
+"""How long a decision waits for its pod to be assumed. It is, at once, unless that fails."""
 
 
 class What(IntEnum):
-    SET, DELETED, LISTED, ASSUMED, FORGOTTEN, NOMINATED, DECIDED, HELD, NOTED, CONFIGURED, GAP = range(11)
+    SET, DELETED, LISTED, CONFIRMED, ASSUMED, FORGOTTEN, NOMINATED, DECIDED, HELD, NOTED, CONFIGURED, GAP = range(12)
 
 
-Item: TypeAlias = tuple[What, float, Any, Any]
+Item: TypeAlias = tuple[What, float, Any, Any] | list[Any]
+"""What, when, subject, detail. That of a decision is a list: that its pod was assumed is added to it."""
+EXTENDED, ASSUMED = 1, 2
+"""Details of a decision, added up."""
 
 
 class Recorder:
@@ -59,6 +66,10 @@ class Recorder:
     def set(self, object: KubeObject) -> None:
         self._add((What.SET, self.now(), object, None))
 
+    def confirmed(self, pod: Pod, labels: dict[str, str] | None) -> None:
+        """The watch shows an assumed pod on its node; nothing else of it is new but status, and `labels` if given."""
+        self._add((What.CONFIRMED, self.now(), pod, labels))
+
     def deleted(self, kind: type[KubeObject], key: str, uid: str = "") -> None:
         self._add((What.DELETED, self.now(), kind, (key, uid)))
 
@@ -67,6 +78,13 @@ class Recorder:
         self._add((What.LISTED, self.now(), kind, frozenset(present)))
 
     def assumed(self, uid: str, node: str) -> None:
+        """Most pods are assumed right after their decision, which then has this too: no row of its own."""
+        if not self._is_late:
+            with contextlib.suppress(IndexError):
+                last = self._items[-1]
+                if last[0] is What.DECIDED and last[2].uid == uid and last[2].node == node:
+                    last[3] |= ASSUMED  # type: ignore[index]
+                    return
         self._add((What.ASSUMED, self.now(), uid, node))
 
     def forgotten(self, uid: str) -> None:
@@ -81,7 +99,7 @@ class Recorder:
     # Decisions
 
     def decided(self, evidence: EvidenceRecord, is_extended: bool = False) -> None:
-        self._add((What.DECIDED, self.now(), evidence, is_extended))
+        self._add([What.DECIDED, self.now(), evidence, EXTENDED if is_extended else 0])
 
     def held(self, pod: str, uid: str, evidence: dict[str, Any]) -> None:
         self._add((What.HELD, self.now(), evidence, (pod, uid)))
@@ -115,6 +133,8 @@ class Recorder:
                     place = (What.SET, (type(subject), subject.key))
                 case What.DELETED:
                     place = (What.SET, (subject, detail[0]))
+                case What.CONFIRMED:
+                    place = (What.CONFIRMED, subject.uid)
                 case What.FORGOTTEN:
                     place = (What.ASSUMED, subject)
                 case What.CONFIGURED:
@@ -124,11 +144,17 @@ class Recorder:
             self._late.pop(place, None)
             self._late[place] = item
 
-    def take(self, most: int) -> list[Item]:
-        """Up to so many items, in order. The late ones come at once, behind a gap, when the buffer is empty."""
+    def take(self, most: int, *, is_last: bool = False) -> list[Item]:
+        """Up to so many items, in order. The late ones come at once, behind a gap, when the buffer is empty.
+
+        A decision for a node stays until it is known whether its pod is assumed: until the next item, for a second, or
+        until the last call.
+        """
         taken: list[Item] = []
         items = self._items
-        while items and len(taken) < most:
+        while len(items) > 1 and len(taken) < most:
+            taken.append(items.popleft())
+        if len(items) == 1 and len(taken) < most and (is_last or self._is_late or not self._is_open(items[0])):
             taken.append(items.popleft())
         if not items and self._is_late:
             with self._lock:
@@ -140,6 +166,10 @@ class Recorder:
                 taken += late
                 self._is_late = False
         return taken
+
+    def _is_open(self, item: Item) -> bool:
+        """Whether an item may still change."""
+        return item[0] is What.DECIDED and item[2].node is not None and self.now() - item[1] < OPEN_SECONDS
 
     def stop(self) -> None:
         """Nothing is recorded any more."""

@@ -12,6 +12,7 @@ import msgspec
 
 from mooring import __version__
 from mooring.engine.evidence import EvidenceRecord
+from mooring.objects.core import PodStatus
 
 VERSION = 1
 MARK = "recording"
@@ -67,6 +68,17 @@ class Deleted(RecordedRow, tag="deleted", kw_only=True, frozen=True):
     uid: str = ""
 
 
+class Confirmed(RecordedRow, tag="confirmed", kw_only=True, frozen=True):
+    """The watch shows an assumed pod on its node. The rest of the pod is as it was."""
+
+    uid: str
+    node: str
+    resource_version: str = ""
+    labels: dict[str, str] | None = None
+    """None: as they were."""
+    status: PodStatus
+
+
 class Assumed(RecordedRow, tag="assumed", kw_only=True, frozen=True):
     """The scheduler counts a pod on the node that it decided for, before the watch shows it there."""
 
@@ -88,24 +100,16 @@ class Nominated(RecordedRow, tag="nominated", kw_only=True, frozen=True):
 
 
 class Decided(RecordedRow, tag="decision", kw_only=True, frozen=True):
-    """A decision, with what it depended on besides the state."""
+    """A decision. Its evidence names the pod, and has what it depended on besides the state."""
 
     number: int = 0
     """Counted from the beginning."""
-    pod: str
-    uid: str
     outcome: str
-    profile: str = ""
-    attempt: int = 0
-    seed: int = 0
-    """Breaks ties."""
-    start: int = 0
-    """Where the search for feasible nodes began."""
-    node: str | None = None
-    message: str = ""
+    is_assumed: bool = False
+    """The pod was assumed on the node of the decision: the next decision counts it there."""
     is_extended: bool = False
     """Extenders took part: what they returned is not recorded."""
-    evidence: EvidenceRecord | None = None
+    evidence: EvidenceRecord
 
 
 class Held(RecordedRow, tag="held", kw_only=True, frozen=True):
@@ -159,6 +163,7 @@ class Closed(RecordedRow, tag="closed", kw_only=True, frozen=True):
 AnyRow = (
     Set
     | Deleted
+    | Confirmed
     | Assumed
     | Forgotten
     | Nominated

@@ -26,13 +26,13 @@ from mooring.recording import rows
 from mooring.recording.encoding import RowEncoder
 from mooring.recording.file_format import COMPRESSION, GZIP, MOST_MEMBER_BYTES, header_of, members
 from mooring.recording.ledger import Ledger
-from mooring.recording.recorder import Recorder, What
+from mooring.recording.recorder import Item, Recorder, What
 
 DEFAULT_LIMIT_BYTES = 256 * 1024 * 1024
 SEGMENTS = 4
 """About so many in a file that is full."""
-PUT_BYTES = 16 * 1024
-"""Compressed at once."""
+PUT_ITEMS = 32
+"""Compressed at once: some ten kilobytes. Other threads run meanwhile."""
 BUFFERED_BYTES = 64 * 1024
 """The compressor holds back less than this until it is flushed."""
 FLUSH_SECONDS = 1.0
@@ -102,7 +102,7 @@ class RecordingWriter:
                 self._recorder.wake.wait(FLUSH_SECONDS)
                 self._recorder.wake.clear()
                 self._drain()
-            self._drain()
+            self._drain(is_last=True)
             self._close()
         except OperatorMistake as error:
             self._fail(str(error))
@@ -122,26 +122,26 @@ class RecordingWriter:
                     self._truncate()
                 self._file.close()
 
-    def _drain(self) -> None:
-        while items := self._recorder.take(MOST_AT_ONCE):
-            lines: list[bytes] = []
-            waiting = 0
-            for item in items:
-                if item[0] is What.CONFIGURED:
-                    self._adopt(item[2], *item[3])
-                if item[0] is What.GAP and item[2]:
-                    _log.warning("The recording fell behind; decisions are missing in it", decisions=item[2])
-                before = len(lines)
-                self._encoder.add_lines(item, lines)
-                for line in lines[before:]:
-                    waiting += len(line)
-                if waiting >= PUT_BYTES:
-                    self._put(lines)
-                    lines, waiting = [], 0
-                    if self._size - self._segments[-1] >= max(self._limit // SEGMENTS, 2 * self._state_bytes):
-                        self._begin_segment(item[1])
-            self._put(lines)
+    def _drain(self, *, is_last: bool = False) -> None:
+        add_lines = self._encoder.add_lines
+        while items := self._recorder.take(MOST_AT_ONCE, is_last=is_last):
+            for begin in range(0, len(items), PUT_ITEMS):
+                batch = items[begin : begin + PUT_ITEMS]
+                lines: list[bytes] = []
+                for item in batch:
+                    if item[0] >= What.CONFIGURED:
+                        self._notice(item)
+                    add_lines(item, lines)
+                self._put(lines)
+                if self._size - self._segments[-1] >= max(self._limit // SEGMENTS, 2 * self._state_bytes):
+                    self._begin_segment(batch[-1][1])
             self._flush()
+
+    def _notice(self, item: Item) -> None:
+        if item[0] is What.CONFIGURED:
+            self._adopt(item[2], *item[3])
+        elif item[2]:
+            _log.warning("The recording fell behind; decisions are missing in it", decisions=item[2])
 
     def _adopt(self, configuration: dict[str, Any], profiles: list[str], kinds: list[str]) -> None:
         self._header = msgspec.structs.replace(

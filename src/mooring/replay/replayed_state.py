@@ -14,7 +14,7 @@ from mooring.objects.placed import PlacedPod, confirmed, placed
 from mooring.objects.quantity import BadQuantity
 from mooring.objects.requests import AmountsOrZero, PodRequests
 from mooring.recording import rows
-from mooring.recording.ledger import NODE, POD, KindKey, key_of
+from mooring.recording.ledger import NODE, POD, KindKey, confirmed_pod, key_of
 from mooring.scheduler.watching.informers import ObjectStore
 from mooring.scheduler.wiring import Core
 from mooring.state import State
@@ -56,9 +56,13 @@ class ReplayedState:
                 self._set(row)
             case rows.Deleted(api_version=api_version, kind=kind, key=key, uid=uid):
                 self._delete((api_version, kind), key, uid)
+            case rows.Decided(is_assumed=True, evidence=evidence, time=time):
+                self._assume(evidence.uid, evidence.node or "", time)
             case rows.Assumed(uid=uid, node=node, time=time):
-                if (pod := self.waiting.get(uid)) is not None and self.state.pod(uid) is None:
-                    self.state.assume(pod, node, time)
+                self._assume(uid, node, time)
+            case rows.Confirmed(uid=uid):
+                if (pod := self.waiting.get(uid)) is not None:
+                    self._show_pod(confirmed_pod(pod, row))
             case rows.Forgotten(uid=uid):
                 with contextlib.suppress(Fault):  # the watch has confirmed it
                     self.state.forget(uid)
@@ -89,10 +93,11 @@ class ReplayedState:
             else:
                 self.state.set_node(_node_decoder.decode(row.object))
         elif kind == POD:
-            self._set_pod(_pod_decoder.decode(row.object))
+            self._show_pod(_pod_decoder.decode(row.object))
+            return
         if (store := self._stores.get(kind)) is not None:
             store.changed(self._decoders[kind].decode(row.object))
-        elif kind not in (NODE, POD):
+        elif kind != NODE:
             self._unread.setdefault(kind, {})[key_of(row.object)] = row
 
     def _delete(self, kind: tuple[str, str], key: str, uid: str) -> None:
@@ -108,6 +113,15 @@ class ReplayedState:
             self._unread[kind].pop(key, None)
 
     # Pods, as the feed of the watch does it; without the queue
+
+    def _assume(self, uid: str, node: str, time: float) -> None:
+        if (pod := self.waiting.get(uid)) is not None and self.state.pod(uid) is None:
+            self.state.assume(pod, node, time)
+
+    def _show_pod(self, pod: Pod) -> None:
+        self._set_pod(pod)
+        if (store := self._stores.get(POD)) is not None:
+            store.changed(pod)
 
     def _set_pod(self, pod: Pod) -> None:
         key, uid, state = pod.key, pod.uid, self.state

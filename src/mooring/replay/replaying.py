@@ -15,6 +15,7 @@ import msgspec
 from mooring.base.errors import MooringError
 from mooring.config import Configuration, load_configuration
 from mooring.engine import Decision, DecisionCache, Profile, decide, reserve
+from mooring.engine.evidence import EvidenceRecord
 from mooring.engine.reservation import unreserve
 from mooring.framework import FeatureGates, Pod
 from mooring.framework.registry import Registry
@@ -209,13 +210,13 @@ class _SegmentReplay:
                 self._let_time_pass(row.time)
                 if isinstance(row, rows.Decided | rows.Held):
                     recorded = next(decisions)
-                    if not self._replay.wanted(recorded):
-                        continue
-                    found.append(self._again(recorded, row))
-                    count += 1
-                    progress(len(found))
-                    if count % YIELD_EVERY == 0:
-                        await asyncio.sleep(0)
+                    if self._replay.wanted(recorded):
+                        found.append(self._again(recorded, row))
+                        count += 1
+                        progress(len(found))
+                        if count % YIELD_EVERY == 0:
+                            await asyncio.sleep(0)
+                    self._state.apply(row)
                 elif isinstance(row, rows.Configured):
                     self._adopt(row)
                 else:
@@ -291,21 +292,22 @@ class _SegmentReplay:
             return ReplayedDecision(**was, skipped=HELD)
         if row.is_extended:
             return ReplayedDecision(**was, skipped=EXTENDED)
-        pod = self._state.waiting.get(row.uid)
+        evidence = row.evidence
+        pod = self._state.waiting.get(evidence.uid)
         if pod is None:
             return ReplayedDecision(**was, skipped=UNKNOWN)
         profiles = self._core.assembly.current.profiles
-        profile = profiles.get(row.profile)
+        profile = profiles.get(evidence.profile)
         if profile is None:
             profile = next(iter(profiles.values()))
-            self._replay.note(f"the configuration has no profile {row.profile}: {profile.name} decides instead")
-        decision = self._decide(profile, pod, row, self._cache)
-        evidence = decision.record()
-        kind = outcome_of(evidence)
-        differs = (decision.node, kind) != (recorded.node, recorded.kind) or _plan(evidence) != _plan(row.evidence)
-        move = self._explained(decision, row, recorded) if differs else None
-        if decision.node is not None and decision.node == row.node and reserve(profile, decision) is None:
-            self._reserved[row.uid] = profile, decision
+            self._replay.note(f"the configuration has no profile {evidence.profile}: {profile.name} decides instead")
+        decision = self._decide(profile, pod, evidence, self._cache)
+        would = decision.record()
+        kind = outcome_of(would)
+        differs = (decision.node, kind) != (recorded.node, recorded.kind) or _plan(would) != _plan(evidence)
+        move = self._explained(decision, evidence, recorded) if differs else None
+        if decision.node is not None and decision.node == evidence.node and reserve(profile, decision) is None:
+            self._reserved[evidence.uid] = profile, decision
         return ReplayedDecision(
             **was,
             would=decision.node,
@@ -315,13 +317,13 @@ class _SegmentReplay:
             move=move,
         )
 
-    def _decide(self, profile: Profile, pod: Pod, row: rows.Decided, cache: DecisionCache) -> Decision:
-        return decide(profile, pod, self._state.state, attempt=row.attempt, seed=row.seed, start=row.start, cache=cache)
+    def _decide(self, profile: Profile, pod: Pod, was: EvidenceRecord, cache: DecisionCache) -> Decision:
+        return decide(profile, pod, self._state.state, attempt=was.attempt, seed=was.seed, start=was.start, cache=cache)
 
-    def _explained(self, decision: Decision, row: rows.Decided, recorded: RecordedDecision) -> Move | None:
-        if (profile := self._theirs.get(row.profile)) is None:
+    def _explained(self, decision: Decision, was: EvidenceRecord, recorded: RecordedDecision) -> Move | None:
+        if (profile := self._theirs.get(was.profile)) is None:
             return None
-        theirs = self._decide(profile, decision.pod, row, self._their_cache)
+        theirs = self._decide(profile, decision.pod, was, self._their_cache)
         return explained_move(decision, theirs, recorded.node, recorded.time)
 
     async def _unreserve(self, uid: str) -> None:
@@ -329,8 +331,8 @@ class _SegmentReplay:
             await unreserve(*reserved)
 
 
-def _plan(evidence: Any) -> Any:
-    plan = (evidence.room or {}).get("plan") if evidence is not None else None
+def _plan(evidence: EvidenceRecord) -> Any:
+    plan = (evidence.room or {}).get("plan")
     return None if plan is None else (plan.get("nominate"), tuple(plan.get("evict", ())))
 
 

@@ -80,8 +80,24 @@ class RecordingPodFeed(PodFeed):
         super().listed(present)
 
     def changed(self, pod: Pod) -> str:
-        self.recorder.set(pod)
+        if pod.spec.node_name and self._state.is_assumed(pod.uid) and self._is_confirmation(pod):
+            labels = pod.metadata.labels
+            self.recorder.confirmed(pod, None if labels == self._waiting[pod.uid].metadata.labels else labels)
+        else:
+            self.recorder.set(pod)
         return super().changed(pod)
+
+    def _is_confirmation(self, pod: Pod) -> bool:
+        """Whether nothing is new but node, status and labels: a generation is that of a spec."""
+        if (known := self._waiting.get(pod.uid)) is None:
+            return False
+        old, new = known.metadata, pod.metadata
+        return (
+            old.generation == new.generation != 0
+            and old.annotations == new.annotations
+            and old.owner_references == new.owner_references
+            and old.deletion_timestamp == new.deletion_timestamp
+        )
 
     def deleted(self, pod: Pod) -> str:
         self.recorder.deleted(Pod, pod.key, pod.uid)
