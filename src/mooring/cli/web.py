@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 SHUTDOWN_SECONDS = 5.0
 REFRESH_SECONDS = 60.0
 """How often certificates are read again."""
+NICENESS = 5
+"""The page of a busy cluster gives way to schedulers and API servers on the same machine."""
 
 
 @click.command(cls=VerbosityCommand)
@@ -68,6 +71,7 @@ def web(source: ExplainedSource, **flags: Any) -> None:
     if given.is_of_file(source):
         _serve_file(source, given)
     else:
+        os.nice(NICENESS)
         run_until_signalled(
             lambda stop: _serve(_live(source), stop, given, is_configured=source.config_file is not None),
             SHUTDOWN_SECONDS,
