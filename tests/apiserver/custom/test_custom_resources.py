@@ -155,6 +155,25 @@ async def test_columns_are_read_by_path(api: Client):
     assert table["rows"][0]["cells"] == ["one", "red", None, "x", "0s"]
 
 
+CELLS = {
+    "an object, by its keys": ({"memory": "1Gi", "cpu": 2}, '{"cpu":2,"memory":"1Gi"}'),
+    "a list": (["b", "a"], '["b","a"]'),
+    "a whole number": (3, "3"),
+    "a truth value": (True, "true"),
+    "nothing": (None, None),
+}
+
+
+@pytest.mark.parametrize(("value", "cell"), CELLS.values(), ids=CELLS.keys())
+async def test_a_column_of_text_shows_other_values_as_json(api: Client, value: object, cell: str | None):
+    columns = [{"name": "Max", "type": "string", "jsonPath": ".spec.max"}]
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    await api.post(DEFINITIONS, a_definition(additionalPrinterColumns=columns, schema={"openAPIV3Schema": anything}))
+    await api.post(QUOTAS, a_quota(max=value))
+    table = (await api.get(QUOTAS, Accept="application/json;as=Table;v=v1;g=meta.k8s.io")).body
+    assert table["rows"][0]["cells"] == ["one", cell]
+
+
 async def test_versions_show_the_same_object(api: Client):
     definition = a_definition()
     definition["spec"]["versions"].append({**definition["spec"]["versions"][0], "name": "v2", "storage": False})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -91,9 +92,7 @@ def column_of(declared: Document) -> PrinterColumn:
         value = found.obj
         if kind == "date":
             return age(value, now) if isinstance(value, str) else None
-        if kind == "string" and not isinstance(value, str):
-            return str(value).lower() if isinstance(value, bool) else str(value)
-        return value
+        return _written(value) if kind == "string" and value is not None else value
 
     return PrinterColumn(
         declared.get("name", ""),
@@ -103,6 +102,15 @@ def column_of(declared: Document) -> PrinterColumn:
         description=declared.get("description", ""),
         priority=declared.get("priority", 0),
     )
+
+
+def _written(value: Any) -> str:
+    """The text of a cell: as it is, objects and lists as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return str(value).lower()
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def _standard_path(path: str) -> str:
