@@ -26,8 +26,8 @@ GPU = "example.com/gpu"
 STALE = "invalid node topology data"
 
 
-def a_topology(*zones, policy="single-numa-node", scope="container", attributes=None, **more):
-    """NUMA nodes that have this available."""
+def a_topology(*zones, policy="single-numa-node", scope="container", attributes=None, allocatable="0", **more):
+    """NUMA nodes that have this available, and so many allocatable CPUs."""
     given = {"topologyManagerPolicy": policy, "topologyManagerScope": scope} | (attributes or {})
     return NodeResourceTopology(
         metadata=ObjectMeta(name="node"),
@@ -35,7 +35,10 @@ def a_topology(*zones, policy="single-numa-node", scope="container", attributes=
             TopologyZone(
                 name=f"node-{id}",
                 type="Node",
-                resources=[TopologyResource(name=name, available=text) for name, text in available.items()],
+                resources=[
+                    TopologyResource(name=name, available=text, allocatable=allocatable if name == "cpu" else 0)
+                    for name, text in available.items()
+                ],
                 costs=[TopologyCost(name=f"node-{other}", value=10 if other == id else 20) for other in range(4)],
             )
             for id, available in enumerate(zones)
@@ -114,7 +117,7 @@ FILTERED = {
     "an init container": (a_topology(*TWO), a_guaranteed_pod("1", init=["5"]), "cannot align init container"),
     "a sidecar": (a_topology(*TWO), a_guaranteed_pod("1", sidecars=["5"]), "cannot align sidecar container"),
     "init containers leave what they had": (a_topology(*TWO), a_guaranteed_pod("4", init=["4"]), None),
-    "another policy admits": (a_topology(*TWO, policy="restricted"), a_guaranteed_pod("5"), None),
+    "the policy best-effort admits": (a_topology(*TWO, policy="best-effort"), a_guaranteed_pod("5"), None),
     "a node without a report admits": (None, a_guaranteed_pod("5"), None),
     "the deprecated field counts": (
         a_topology(*TWO, policy="", scope="", topology_policies=["SingleNUMANodePodLevel"]),
@@ -135,6 +138,44 @@ FILTERED = {
         a_guaranteed_pod({"cpu": "1", "memory": "1Gi", "example.com/nic": "1"}),
         "cannot align container",
     ),
+    "memory that no NUMA node lists": (a_topology({"cpu": "4"}), a_guaranteed_pod("1"), None),
+    "restricted: fewer NUMA nodes do not suffice even when empty": (
+        a_topology(*TWO, policy="restricted", allocatable="4"),
+        a_guaranteed_pod("5"),
+        None,
+    ),
+    "restricted: one would do, were it empty": (
+        a_topology(has("2"), has("2"), policy="restricted", allocatable="4"),
+        a_guaranteed_pod("3"),
+        "cannot align container",
+    ),
+    "restricted: parts of CPUs are shared": (
+        a_topology(has("2"), has("2"), policy="restricted", allocatable="4"),
+        a_guaranteed_pod("2500m"),
+        None,
+    ),
+    "restricted: the second container finds too little left": (
+        a_topology(has("4"), has("1"), policy="restricted", allocatable="4"),
+        a_guaranteed_pod("3", "2"),
+        "cannot align container",
+    ),
+    "restricted: the pod as a whole": (
+        a_topology(has("3"), has("2"), policy="restricted", allocatable="4", scope="pod"),
+        a_guaranteed_pod("2", "2"),
+        "cannot align pod",
+    ),
+    "restricted: a pod that is not Guaranteed shares CPUs": (
+        a_topology(has("2"), has("2"), policy="restricted", allocatable="4"),
+        a_pod(cpu="3", memory="1Gi"),
+        None,
+    ),
+}
+COMPATIBLE = {
+    "a policy that rejects pods admits": (
+        a_topology(has("2"), has("2"), policy="restricted", allocatable="4"),
+        a_guaranteed_pod("3"),
+        None,
+    ),
     "memory that no NUMA node lists": (a_topology({"cpu": "4"}), a_guaranteed_pod("1"), "cannot align container"),
 }
 
@@ -142,6 +183,19 @@ FILTERED = {
 @pytest.mark.parametrize(("topology", "pod", "reason"), FILTERED.values(), ids=FILTERED.keys())
 def test_a_node_is_refused_where_its_kubelet_would_refuse_the_pod(topology, pod, reason):
     assert Numa(topology).refusal(pod) == reason
+
+
+@pytest.mark.parametrize(("topology", "pod", "reason"), COMPATIBLE.values(), ids=COMPATIBLE.keys())
+def test_compatibility_refuses_as_the_original(topology, pod, reason):
+    assert Numa(topology, compatibility="scheduler-plugins").refusal(pod) == reason
+
+
+UNLISTED = {"LeastAllocated": 75, "MostAllocated": 25, "BalancedAllocation": 100, "LeastNUMANodes": 94}
+
+
+@pytest.mark.parametrize(("type", "score"), UNLISTED.items())
+def test_memory_that_no_numa_node_lists_does_not_count_in_scores(type, score):
+    assert Numa(a_topology({"cpu": "4"}), scoring_strategy=strategy(type)).score(a_guaranteed_pod("1")) == score
 
 
 def strategy(type, **weights):

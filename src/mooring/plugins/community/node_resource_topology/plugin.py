@@ -115,11 +115,11 @@ class NodeResourceTopologyMatch(Plugin):
         self._checks = TopologyChecks(log, metrics)
         given = args.scoring_strategy.resources if args.scoring_strategy is not None else []
         weights = {resource.name: resource.weight for resource in given}
-        is_compatible = args.compatibility == "scheduler-plugins"
+        self._is_compatible = args.compatibility == "scheduler-plugins"
         scores: dict[str, NumaScore] = {
             "LeastAllocated": least_allocated(weights),
             "MostAllocated": most_allocated(weights),
-            "BalancedAllocation": balanced_allocation(one_is_nan=is_compatible),
+            "BalancedAllocation": balanced_allocation(one_is_nan=self._is_compatible),
         }
         self._score_of = scores.get(args.strategy)
         """None: LeastNUMANodes."""
@@ -164,9 +164,8 @@ class NodeResourceTopologyMatch(Plugin):
         self._checks.look_at(topology, node)
         if topology.unreadable:
             return Rejection(STALE)
-        if not topology.kubelet.is_single_numa_node:
-            return None
-        reason = refusal(node, self._cache.numa_nodes(topology), topology.kubelet, needs)
+        numa_nodes = self._cache.numa_nodes(topology)
+        reason = refusal(node, numa_nodes, topology.kubelet, needs, is_compatible=self._is_compatible)
         if reason is None:
             return None
         self._cache.refused(node.name)
@@ -180,6 +179,8 @@ class NodeResourceTopologyMatch(Plugin):
         if topology is None or topology.unreadable:
             return 0
         numa_nodes = self._cache.numa_nodes(topology)
+        if not self._is_compatible:
+            needs = needs.listed_on(numa_nodes)
         if self._score_of is None:
             return least_numa_nodes_score(numa_nodes, topology.kubelet, needs)
         if not topology.kubelet.is_single_numa_node:

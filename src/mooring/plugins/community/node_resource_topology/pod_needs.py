@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
 from mooring.framework import Pod
 from mooring.objects.qos import Qos, qos_of
 from mooring.objects.quantity import QuantityText, exact
+from mooring.plugins.community.node_resource_topology.topologies import NumaNode
 
 Amounts = Mapping[str, Fraction]
 
@@ -30,7 +31,19 @@ class PodNeeds(NamedTuple):
 
     def is_suitable(self, resource: str, wanted: Fraction, available: Fraction) -> bool:
         """CPU and memory are shared by pods that are not Guaranteed."""
-        return (not self.is_guaranteed and is_numa_bound(resource)) or available >= wanted
+        return not self.is_exclusive(resource) or available >= wanted
+
+    def is_exclusive(self, resource: str) -> bool:
+        """Whether the pod has what it requests for itself alone."""
+        return self.is_guaranteed or not is_numa_bound(resource)
+
+    def listed_on(self, numa_nodes: Sequence[NumaNode]) -> PodNeeds:
+        """Without the resources that no NUMA node lists: they are bound to none."""
+        listed = {name for numa in numa_nodes for name in numa.available}
+        if self.whole.keys() <= listed:
+            return self
+        containers = tuple(each._replace(requests=_only(listed, each.requests)) for each in self.containers)
+        return self._replace(containers=containers, whole=_only(listed, self.whole))
 
 
 def needs_of(pod: Pod) -> PodNeeds:
@@ -66,6 +79,10 @@ def is_numa_bound(resource: str) -> bool:
 def is_host_level(resource: str) -> bool:
     """Whether the resource may be bound to no NUMA node."""
     return resource in ("ephemeral-storage", "storage") or not is_native(resource)
+
+
+def _only(names: Container[str], amounts: Amounts) -> Amounts:
+    return {name: amount for name, amount in amounts.items() if name in names}
 
 
 def _exact(quantities: Mapping[str, QuantityText]) -> dict[str, Fraction]:

@@ -14,17 +14,17 @@ from mooring.base.computed import computed_once
 from mooring.framework import CustomResource, ResourcePart
 from mooring.objects.quantity import BadQuantity, exact
 
-SINGLE_NUMA_NODE = "single-numa-node"
+SINGLE_NUMA_NODE, RESTRICTED = "single-numa-node", "restricted"
 POD, CONTAINER = "pod", "container"
 DEFAULT_MOST_NUMA_NODES, MOST_NUMA_NODES = 8, 1024
 HIGHEST_NUMA_ID = 63
-POLICIES, SCOPES = ("none", "best-effort", "restricted", SINGLE_NUMA_NODE), (POD, CONTAINER)
+POLICIES, SCOPES = ("none", "best-effort", RESTRICTED, SINGLE_NUMA_NODE), (POD, CONTAINER)
 OLD_POLICIES = {
     f"{name}{level}": (policy, scope)
     for name, policy in (
         ("SingleNUMANode", SINGLE_NUMA_NODE),
         ("BestEffort", "best-effort"),
-        ("Restricted", "restricted"),
+        ("Restricted", RESTRICTED),
     )
     for level, scope in (("PodLevel", POD), ("ContainerLevel", CONTAINER))
 }
@@ -67,6 +67,8 @@ class NumaNode(NamedTuple):
     id: int
     available: Mapping[str, Fraction]
     costs: Mapping[int, int]
+    allocatable: Mapping[str, Fraction]
+    """What it has when no pod runs there."""
 
 
 class KubeletTopology(NamedTuple):
@@ -136,7 +138,13 @@ class NodeResourceTopology(
         zones = [(id, zone) for id, zone in found if id is not None]
         costs = {id: _costs(zone) for id, zone in zones}
         return tuple(
-            NumaNode(id, {each.name: exact(each.available) for each in zone.resources}, costs[id]) for id, zone in zones
+            NumaNode(
+                id,
+                {each.name: exact(each.available) for each in zone.resources},
+                costs[id],
+                {each.name: max(exact(each.allocatable), exact(each.available)) for each in zone.resources},
+            )
+            for id, zone in zones
         )
 
     def attribute(self, name: str) -> str | None:
