@@ -133,6 +133,10 @@ class Preemptions(Protocol):
         """Whether victims of this pod are still to be evicted."""
         ...
 
+    def being_evicted(self) -> Sequence[PlacedPod]:
+        """The victims of all pods that are on their nodes still, and that the watch does not show terminating yet."""
+        ...
+
 
 class PodGroupMembers(Protocol):
     """The pods that name one pod group, as the scheduler knows them now."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import inspect
 import re
 import typing
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
@@ -55,7 +55,7 @@ from mooring.framework.pod_metadata import check_metadata
 from mooring.framework.registry import build
 from mooring.objects.meta import KubeObject
 from mooring.objects.object_store import IndexedStore
-from mooring.objects.placed import placed
+from mooring.objects.placed import PlacedPod, placed
 from mooring.objects.pod_groups import PodGroup
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.state import State, StatePodGroups, StatePods
@@ -194,9 +194,14 @@ class MemoryPreemptions:
     def __init__(self) -> None:
         self.under_way: set[str] = set()
         """Uids."""
+        self.victims: list[PlacedPod] = []
+        """Those that are not terminating yet."""
 
     def is_under_way(self, uid: str) -> bool:
         return uid in self.under_way
+
+    def being_evicted(self) -> Sequence[PlacedPod]:
+        return self.victims
 
 
 class MemoryHttp:

@@ -155,6 +155,45 @@ async def test_victims_that_are_going_already_are_left_to_go(world):
     assert not world.under_way.is_under_way("u1")
 
 
+# The victims as others see them
+
+
+def being_evicted(world: World) -> list[str]:
+    return [victim.name for victim in world.under_way.being_evicted()]
+
+
+async def test_victims_are_being_evicted_from_the_plan_until_the_watch_shows_them_terminating(world):
+    world.server.held["patch", "low"] = held = asyncio.Event()
+    await planned(world, a_victim("low"), a_victim("last"))
+    assert being_evicted(world) == ["low", "last"]
+    held.set()
+    await world.settle()
+    assert not world.under_way.is_under_way("u1"), "all responses are here"
+    assert being_evicted(world) == ["low", "last"], "but no watch event"
+    world.pods.changed(a_victim("low", going=True))
+    world.pods.deleted(a_victim("last"))
+    assert being_evicted(world) == []
+
+
+async def test_victims_that_cannot_be_evicted_are_not_being_evicted_any_more(world):
+    world.server.refusals["delete", "low"] = ApiError(403, "Forbidden", "not allowed")
+    await planned(world, a_victim("low"), a_victim("last"))
+    assert being_evicted(world) == []
+
+
+async def test_a_victim_that_was_requeued_and_is_assumed_again_is_not_being_evicted(world):
+    victim = a_pod("low", uid="uid-low")
+    world.state.assume(victim, NODE, 1.0)
+    world.room.enter(victim, NODE, {"Gang": 60.0})
+    plan = Plan(nominate=NODE, evict=(world.state.pod("uid-low"),))
+    world.evictions.start(plan, a_pod("high", uid="u1", priority=10))
+    await world.settle()
+    assert being_evicted(world) == ["low"], "it is on its node until its binding cycle has ended"
+    world.state.forget("uid-low")
+    world.state.assume(victim, NODE, 2.0)
+    assert being_evicted(world) == []
+
+
 # The pod that room is made for
 
 

@@ -9,7 +9,8 @@ a failure it is activated.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -44,12 +45,21 @@ _log = Log("scheduler")
 
 
 class PreemptionsInProgress:
-    """The `Preemptions` service: the preemptors whose victims are being evicted."""
+    """The `Preemptions` service: the preemptors whose victims are being evicted, and these victims.
+
+    The response to an eviction and the watch event about it come in any order. So a victim counts as being evicted
+    from the plan until the watch shows it, or until its eviction has failed.
+    """
 
     def __init__(self, state: State) -> None:
         self._state = state
         self._last_victims: dict[str, str | None] = {}
         """The preemptor's uid → that of its last victim, once that one is being evicted."""
+        self._planned: dict[str, dict[str, None]] = {}
+        """The preemptor's uid → the uids of its victims whose eviction has not succeeded yet."""
+        self._evicted: dict[str, float | None] = {}
+        """The uids of victims whose eviction has succeeded, until the state shows it → for one that is requeued instead
+        of deleted, when it was assumed: it may be assumed again."""
 
     def is_under_way(self, uid: str) -> bool:
         if uid not in self._last_victims:
@@ -62,14 +72,39 @@ class PreemptionsInProgress:
         victim = self._state.pod(last)
         return victim is not None and not victim.is_terminating
 
-    def begin(self, uid: str) -> None:
+    def being_evicted(self) -> Sequence[PlacedPod]:
+        if not self._planned and not self._evicted:
+            return ()
+        self._forget_observed()
+        uids = dict.fromkeys(itertools.chain(self._evicted, *self._planned.values()))
+        found = map(self._state.pod, uids)
+        return [victim for victim in found if victim is not None and not victim.is_terminating]
+
+    def _forget_observed(self) -> None:
+        for uid, assumed_at in list(self._evicted.items()):
+            victim = self._state.pod(uid)
+            if victim is None or victim.is_terminating or (assumed_at is not None and victim.assumed_at != assumed_at):
+                del self._evicted[uid]
+
+    def begin(self, uid: str, victims: Iterable[PlacedPod]) -> None:
         self._last_victims[uid] = None
+        self._planned[uid] = dict.fromkeys(victim.uid for victim in victims)
 
     def begin_last(self, uid: str, victim: str) -> None:
         self._last_victims[uid] = victim
 
+    def evicted(self, uid: str, victim: str, *, is_requeued: bool = False) -> None:
+        """The API server has deleted this victim; or its binding is cancelled, and it is requeued."""
+        self._planned.get(uid, {}).pop(victim, None)
+        there = self._state.pod(victim)
+        if there is not None:
+            self._evicted[victim] = there.assumed_at if is_requeued else None
+
     def end(self, uid: str) -> None:
+        """Victims that are not evicted by now stay."""
         self._last_victims.pop(uid, None)
+        self._planned.pop(uid, None)
+        self._forget_observed()
 
 
 class PreemptorRef(msgspec.Struct, frozen=True):
@@ -143,7 +178,7 @@ class Preemption:
         if not victims:
             return  # all of them are terminating already
         self._metrics.chose_victims(len(evict))
-        self._in_progress.begin(preemptor.uid)
+        self._in_progress.begin(preemptor.uid, victims)
         self._tasks.start(self._preempt(victims, preemptor), f"make room for {preemptor.key}")
 
     async def finish(self, seconds: float) -> None:
@@ -208,6 +243,7 @@ class Preemption:
         # A pod that is waiting on permit or being bound need not be deleted: it is requeued.
         if self._room.preempt(victim.uid) or self._bindings.preempt(victim.uid):
             _log.v(2).info("Preemptor preempted a waiting pod", preemptor=preemptor.key, waitingPod=victim.key)
+            self._in_progress.evicted(preemptor.uid, victim.uid, is_requeued=True)
             self._preempted(about, preemptor, victim, in_memory=True)
             return True
         try:
@@ -217,12 +253,14 @@ class Preemption:
         except Exception as error:  # in any case the preemptor must not wait for what does not happen
             if is_gone(error):
                 _log.v(2).info("Victim Pod is already deleted", preemptor=preemptor.key, victim=victim.key)
+                self._in_progress.evicted(preemptor.uid, victim.uid)
                 return True
             _log.error("Failed to evict pod", pod=victim.key, preemptor=preemptor.key, err=error)
             return False
         _log.v(2).info(
             "Preemptor Pod preempted victim Pod", preemptor=preemptor.key, victim=victim.key, node=preemptor.place
         )
+        self._in_progress.evicted(preemptor.uid, victim.uid)
         self._preempted(about, preemptor, victim)
         return True
 
