@@ -9,6 +9,7 @@ import pytest
 from mooring.framework import Plan, Pod, Refusal
 from mooring.objects.meta import ObjectMeta
 from mooring.plugins.community.capacity_scheduling import CapacityScheduling
+from mooring.plugins.community.capacity_scheduling.plugin import BEING_EVICTED
 from mooring.plugins.community.capacity_scheduling.quotas import ElasticQuota, ElasticQuotaSpec
 from mooring.plugins.default.node_resources_fit import NodeResourcesFit
 from mooring.testing import Services, a_cluster, a_cycle, a_node, a_plugin, a_pod
@@ -148,12 +149,57 @@ def test_victims_that_are_being_deleted_do_not_count_beside_the_pod_that_preempt
         assert world.pre_filter(a_pod_of("a")) == reason
 
 
-def test_a_pod_whose_victims_are_not_evicted_yet_does_not_count_beside_them():
-    world = World(*TWO, running=pods_using({"a": 14}))
-    nominated = a_pod_of("a", "nominated")
-    world.services.state.nominations.set(nominated, "node")
-    world.services.preemptions.under_way.add(nominated.uid)
+def being_evicted(world: World, *names: str, preemptor: Pod) -> None:
+    """The preemptor waits for these pods, which are not terminating yet."""
+    node = world.services.state.nodes.at(0)
+    world.services.preemptions.victims = [pod for pod in node.pods if pod.name in names]
+    world.services.state.nominations.set(preemptor, "node")
+
+
+def test_pods_that_are_being_evicted_do_not_count_beside_the_pod_that_preempts_them():
+    world = World(*TWO, running=pods_using({"a": 12}))
+    being_evicted(world, "a-0", preemptor=a_pod_of("a", "nominated"))
     assert world.pre_filter(a_pod_of("a")) is None
+
+
+def test_a_pod_that_fits_only_without_pods_being_evicted_waits_for_them_and_evicts_none():
+    world = World(*TWO, running=pods_using({"b": 20}))
+    being_evicted(world, "b-0", "b-1", "b-2", preemptor=a_pod_of("a", "nominated"))
+    post_filtered = world.cluster.decide(a_pod_of("a")).post_filtered
+    assert (post_filtered.plan, post_filtered.message) == (None, BEING_EVICTED)
+    assert [remedy.retry_after for remedy in post_filtered.remedies] == [1.0]
+
+
+def test_pods_that_are_being_evicted_are_no_victims_of_another_pod():
+    world = World(*TWO, running=pods_using({"b": 20}))
+    assert world.victims(a_pod_of("a")) == ["b-0"]
+    being_evicted(world, "b-0", preemptor=a_pod_of("a", "nominated"))
+    assert world.victims(a_pod_of("a")) == ["b-1"]
+
+
+def test_a_pod_whose_victims_terminate_keeps_its_nomination_and_evicts_none():
+    victim = a_pod_of("b", "victim", cpu=4)
+    victim.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
+    world = World(*TWO, running=[*pods_using({"b": 16}), victim])
+    post_filtered = world.cluster.decide(a_pod_of("a", cpu=4)).post_filtered
+    assert (post_filtered.plan, post_filtered.nominate) == (None, "node")
+
+
+def test_a_pod_does_not_evict_where_nominated_pods_leave_no_room_within_the_quota():
+    running = [*pods_using({"a": 4}), a_pod_of("a", "low", priority=-10)]
+    for arguments, victims in (({}, None), ({"compatibility": COMPATIBLE}, ["low"])):
+        world = World(*TWO, running=running, **arguments)
+        for at in range(6):
+            world.services.state.nominations.set(a_pod_of("a", f"nominated-{at}"), "elsewhere")
+        assert world.victims(a_pod_of("a")) == victims
+
+
+def test_a_pod_that_borrows_does_not_take_what_was_freed_for_another_namespace_that_borrows():
+    quotas = (*TWO, a_quota("c", min={"cpu": 0}))
+    world = World(*quotas, running=pods_using({"b": 8, "c": 10}))
+    world.services.state.nominations.set(a_pod_of("c", "nominated"), "elsewhere")
+    assert world.pre_filter(a_pod_of("b", cpu=4)) is not None, "b would borrow"
+    assert world.pre_filter(a_pod_of("a")) is None, "a is guaranteed what c would borrow"
 
 
 # What people see

@@ -7,7 +7,7 @@ borrows itself only from its own pods of lower priority. Pods without a quota pr
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from mooring.base.errors import PluginFault
 from mooring.framework import (
@@ -33,6 +33,7 @@ from mooring.framework.events import POD
 from mooring.framework.preemption import MESSAGE_PREFIX, least_disruptive
 from mooring.framework.verdicts import no_node_available
 from mooring.objects.policy import PodDisruptionBudget
+from mooring.objects.requests import Amounts
 from mooring.plugins.community.capacity_scheduling.quotas import ElasticQuota, Quota, Quotas, shown_amount
 from mooring.plugins.community.capacity_scheduling.search import Preemptor, QuotaSearch
 from mooring.plugins.community.capacity_scheduling.usage import OurRules, RecordedRules, Rules, Usage, plus
@@ -40,6 +41,10 @@ from mooring.plugins.community.compatibility import Compatibility
 from mooring.plugins.community.preemption_toleration.search import no_victims
 from mooring.plugins.default.default_preemption.plugin import NEVER, NOT_HELPFUL, STILL_TERMINATING, UNDER_WAY
 from mooring.plugins.default.default_preemption.search import NO_VICTIMS
+
+BEING_EVICTED = "not eligible due to pods that are being evicted: there is room within the quotas without them."
+RETRY_SECONDS = 1.0
+"""Evictions that have begun take less, or they fail."""
 
 
 class CapacitySchedulingArgs(Args):
@@ -79,52 +84,65 @@ class CapacityScheduling(Plugin):
     def pre_filter(self, pod: Pod, cycle: Cycle) -> Preemptor | Refusal:
         quotas = self._quotas.refresh()
         quota, usage = quotas.get(pod.namespace), Usage(cycle, self._quotas, self._rules)
-        state = Preemptor(pod, quota, quotas, usage, self._rules)
+        state = Preemptor(pod, quota, quotas, usage, self._rules, is_compatible=self._is_compatible)
         cycle.set_filter_state(self, state)
         if quota is None:
             return state
         if quota.problem and not self._is_compatible:
             return Refusal(f"ElasticQuota {quota.key} is invalid: {quota.problem}", code=UNRESOLVABLE)
+        if not self._is_compatible:
+            state.leave_out(self._preemptions.being_evicted())
         self._count_nominated(state)
-        if usage.exceeds_max(quota, state.with_nominated):
-            return self._refused(pod, f"ElasticQuota {pod.namespace} is more than Max")
-        if usage.exceeds_total(state.with_all_nominated):
-            return self._refused(pod, "total ElasticQuota used is more than min")
-        return state
-
-    def _refused(self, pod: Pod, why: str) -> Refusal:
-        return Refusal(f"Pod {pod.key} is rejected in PreFilter because {why}")
+        refusal = _refusal(state, quota, state.with_nominated, state.with_all_nominated)
+        if refusal is None and usage.is_any_left_out:
+            # Their eviction may fail: until they terminate, there is no room for both.
+            usage.leave_out(())
+            refusal = _refusal(state, quota, state.own, state.own)
+            state.only_evictions_are_missing = refusal is not None
+        return state if refusal is None else refusal
 
     def _count_nominated(self, state: Preemptor) -> None:
         """Pods that preemption made room for come first."""
-        pod = state.pod
+        pod, others = state.pod, []
         for nominated in self._pods.nominated().values():
             for each in nominated:
-                quota = state.quotas.get(each.namespace)
-                if each.uid == pod.uid or quota is None:
+                if each.uid == pod.uid or each.namespace not in state.quotas:
                     continue
-                if not self._is_compatible and self._preemptions.is_under_way(each.uid):
-                    continue  # its victims count in its place
-                requested = self._rules.requested(each)
-                if each.namespace == pod.namespace:
-                    if each.priority >= pod.priority:
-                        state.with_nominated = plus(state.with_nominated, requested)
-                        state.with_all_nominated = plus(state.with_all_nominated, requested)
-                elif not state.usage.borrowing(quota, requested, {}):
+                if each.namespace != pod.namespace:
+                    others.append(each)
+                elif each.priority >= pod.priority:
+                    requested = self._rules.requested(each)
+                    state.with_nominated = plus(state.with_nominated, requested)
                     state.with_all_nominated = plus(state.with_all_nominated, requested)
+        if not others:
+            return
+        # A namespace within its min comes before others that borrow. One that borrows itself does not.
+        counts_borrowers = not self._is_compatible and state.borrows
+        for each in others:
+            requested, quota = self._rules.requested(each), state.quotas[each.namespace]
+            if counts_borrowers or not state.usage.borrowing(quota, requested, {}):
+                state.with_all_nominated = plus(state.with_all_nominated, requested)
 
     def post_filter(self, pod: Pod, refused: Diagnosis, what_if: WhatIf) -> Plan | Refusal:
         state: Preemptor = refused.cycle.filter_state(self)
         if pod.spec.preemption_policy == "Never":
             return Refusal(NEVER.removeprefix(MESSAGE_PREFIX))
-        if self._preemptions.is_under_way(pod.uid) or self._are_victims_terminating(pod, refused, state):
+        if self._preemptions.is_under_way(pod.uid) or (
+            self._is_compatible and self._are_victims_terminating(pod, refused, state)
+        ):
             return Refusal(STILL_TERMINATING.removeprefix(MESSAGE_PREFIX))
+        if not self._is_compatible:
+            state.leave_out(self._preemptions.being_evicted())
+            if state.only_evictions_are_missing:
+                return PostFilterRefusal(BEING_EVICTED, nominate=self._nominated_node(pod), retry_after=RETRY_SECONDS)
         every_node, nodes = refused.cycle.nodes, refused.resolvable_nodes()
         without_victims = no_victims if self._is_compatible else lambda _node, _pod: NO_VICTIMS
         search = QuotaSearch(
             state, what_if, self._budgets, every_node, without_victims, is_compatible=self._is_compatible
         )
         search.run_all(nodes)
+        if waiting := [candidate.node for candidate in search.candidates if not candidate.victims]:
+            return self._waits_at(waiting, pod, state, what_if.seed)
         if search.candidates:
             chosen = least_disruptive(search.candidates, what_if.seed)
             return Plan(nominate=chosen.node, evict=chosen.victims, candidates=search.candidates)
@@ -135,6 +153,21 @@ class CapacityScheduling(Plugin):
         if len(nodes) < len(every_node):
             reasons[NOT_HELPFUL] = len(every_node) - len(nodes)
         return PostFilterRefusal(no_node_available(len(every_node), reasons), nominate="", tried=tried)
+
+    def _waits_at(self, nodes: Sequence[str], pod: Pod, state: Preemptor, seed: int) -> Refusal:
+        """On each of these nodes there is room once the pods that leave it are gone: no victim is needed."""
+        nominated = self._nominated_node(pod)
+        node = nominated if nominated is not None and nominated in nodes else nodes[seed % len(nodes)]
+        # The end of a pod requeues this one; an eviction that fails does not.
+        seconds = RETRY_SECONDS if any(victim.node == node for victim in state.being_evicted) else None
+        return PostFilterRefusal(STILL_TERMINATING.removeprefix(MESSAGE_PREFIX), nominate=node, retry_after=seconds)
+
+    def _nominated_node(self, pod: Pod) -> str | None:
+        """As of now: its status may not show it yet."""
+        for node, pods in self._pods.nominated().items():
+            if any(each.uid == pod.uid for each in pods):
+                return node
+        return None
 
     def _are_victims_terminating(self, pod: Pod, refused: Diagnosis, state: Preemptor) -> bool:
         nominated = pod.status.nominated_node_name
@@ -184,3 +217,16 @@ class CapacityScheduling(Plugin):
         if used > least:
             text += f", {shown_amount(resource, used - least)} borrowed"
         return text + (f", {shown_amount(resource, most)} at most" if most is not None else "")
+
+
+def _refusal(state: Preemptor, quota: Quota, own: Amounts, every: Amounts) -> Refusal | None:
+    """Of a pod that adds this to what its namespace uses, and to what all of them use."""
+    if state.usage.exceeds_max(quota, own):
+        return _rejected(state.pod, f"ElasticQuota {quota.namespace} is more than Max")
+    if state.usage.exceeds_total(every):
+        return _rejected(state.pod, "total ElasticQuota used is more than min")
+    return None
+
+
+def _rejected(pod: Pod, why: str) -> Refusal:
+    return Refusal(f"Pod {pod.key} is rejected in PreFilter because {why}")

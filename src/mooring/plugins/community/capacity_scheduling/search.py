@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
 from mooring.base.errors import PluginFault
-from mooring.framework import NodeRows, NodeView, Objects, PlacedPod, Pod, Refusal, WhatIf
+from mooring.framework import Candidate, NodeRows, NodeView, Objects, PlacedPod, Pod, Refusal, WhatIf
 from mooring.framework.preemption import by_importance
 from mooring.objects.policy import PodDisruptionBudget
 from mooring.objects.requests import Amounts
@@ -23,13 +23,35 @@ EXCEEDED = Refusal("global quota max exceeded")
 class Preemptor:
     """The pod that needs room, and what its quota makes of it."""
 
-    def __init__(self, pod: Pod, quota: Quota | None, quotas: Mapping[str, Quota], usage: Usage, rules: Rules) -> None:
+    def __init__(
+        self,
+        pod: Pod,
+        quota: Quota | None,
+        quotas: Mapping[str, Quota],
+        usage: Usage,
+        rules: Rules,
+        *,
+        is_compatible: bool,
+    ) -> None:
         self.pod, self.quota, self.quotas, self.usage, self.rules = pod, quota, quotas, usage, rules
+        self.is_compatible = is_compatible
         self.own: Amounts = rules.requested(pod)
         self.with_nominated: Amounts = self.own
         """With nominated pods of its namespace."""
         self.with_all_nominated: Amounts = self.own
         """With those of other namespaces, too."""
+        self.being_evicted: Sequence[PlacedPod] = ()
+        """For other pods, which count as nominated. So these do not count as used."""
+        self._evicted_uids: Set[str] = frozenset()
+        self.only_evictions_are_missing = False
+        """Whether it is within the quotas as soon as these are gone."""
+
+    def leave_out(self, being_evicted: Sequence[PlacedPod]) -> None:
+        """Do not count what these pods use, and let none of them be a victim again."""
+        if being_evicted or self.being_evicted:
+            self.being_evicted = being_evicted
+            self._evicted_uids = {pod.uid for pod in being_evicted}
+            self.usage.leave_out(being_evicted)
 
     @property
     def borrows(self) -> bool:
@@ -38,24 +60,40 @@ class Preemptor:
 
     def potential_victims(self, node: NodeView) -> Iterator[PlacedPod]:
         priority = self.pod.priority
-        if self.quota is None:
-            yield from (pod for pod in node.pods if pod.namespace not in self.quotas and pod.priority < priority)
-        elif self.borrows:
-            yield from (pod for pod in node.pods if pod.namespace == self.pod.namespace and pod.priority < priority)
-        else:
+        if self.quota is not None and not self.borrows:
             yield from self._borrowers(node)
+            return
+        for pod in node.pods:
+            if pod.priority < priority and self._is_peer(pod) and not self.leaves(pod):
+                yield pod
+
+    def _is_peer(self, pod: PlacedPod) -> bool:
+        """Whether priority alone decides between the two: both without a quota, or both of one namespace."""
+        return pod.namespace not in self.quotas if self.quota is None else pod.namespace == self.pod.namespace
 
     def _borrowers(self, node: NodeView) -> Iterator[PlacedPod]:
         """The least important first, as long as their namespace borrows."""
         evicted: dict[str, Amounts] = {}
         for pod in reversed(by_importance(node.pods)):
             quota = self.quotas.get(pod.namespace)
-            if quota is None or pod.namespace == self.pod.namespace:
+            if quota is None or pod.namespace == self.pod.namespace or self.leaves(pod):
                 continue
             without = evicted.get(pod.namespace, {})
             if self.usage.borrowing(quota, self.own, without):
                 evicted[pod.namespace] = plus(without, self.rules.requested(pod))
                 yield pod
+
+    def leaves(self, pod: PlacedPod) -> bool:
+        """Whether the room of this pod is about to be free, without another eviction."""
+        if self.is_compatible:
+            return False
+        if not pod.is_terminating:
+            return pod.uid in self._evicted_uids
+        if pod.is_preempted:
+            return True
+        if self._is_peer(pod):
+            return pod.priority < self.pod.priority
+        return self.quota is not None and pod.namespace in self.quotas and not self.borrows
 
     def is_beyond_quota(self, own: Amounts, every: Amounts) -> bool:
         return self.quota is not None and (self.usage.exceeds_max(self.quota, own) or self.usage.exceeds_total(every))
@@ -95,10 +133,30 @@ class QuotaSearch(TolerantSearch):
     def _potential(self, node: NodeView) -> Sequence[PlacedPod]:
         return list(self._preemptor.potential_victims(node))
 
+    def _leaving(self, node: NodeView) -> Sequence[PlacedPod]:
+        return [pod for pod in node.pods if self._preemptor.leaves(pod)]
+
+    def _dry_run(
+        self, node: NodeView, potential: Sequence[PlacedPod], leaving: Sequence[PlacedPod]
+    ) -> Candidate | None:
+        usage, being_evicted = self._preemptor.usage, self._preemptor.being_evicted
+        if being_evicted:  # those of this node are taken off it, so that they are not in the sums
+            usage.leave_out(pod for pod in being_evicted if pod.node != node.name)
+        try:
+            return super()._dry_run(node, potential, leaving)
+        finally:
+            if being_evicted:
+                usage.leave_out(being_evicted)
+
     def _refusal_without(self, node: NodeView) -> Refusal | None:
-        refusal = self._what_if.refusal(self._pod, node)
-        own = self._preemptor.own
-        return refusal or (EXCEEDED if self._preemptor.is_beyond_quota(own, own) else None)
+        refusal, each = self._what_if.refusal(self._pod, node), self._preemptor
+        if refusal is not None:
+            return refusal
+        if self._is_compatible:  # nominated pods count later: it may evict in vain there
+            is_beyond = each.is_beyond_quota(each.own, each.own)
+        else:
+            is_beyond = each.is_beyond_quota(each.with_nominated, each.with_all_nominated)
+        return EXCEEDED if is_beyond else None
 
     def _is_victim(self, node: NodeView, placed: PlacedPod) -> bool:
         """With the pod back on its node."""

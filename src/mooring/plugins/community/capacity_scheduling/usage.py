@@ -99,9 +99,32 @@ class Usage:
 
     def __init__(self, cycle: Cycle, quotas: Quotas, rules: Rules) -> None:
         self._cycle, self._quotas, self._rules = cycle, quotas, rules
+        self._left_out: dict[str, Amounts] = {}
+        """By namespace."""
+        self._all_left_out: Amounts = {}
+
+    def leave_out(self, pods: Iterable[PlacedPod]) -> None:
+        """From now on, what these pods use does not count. They are on their nodes still."""
+        self._left_out, self._all_left_out = {}, {}
+        quotas = self._quotas.refresh()
+        for pod in pods:
+            if pod.namespace in quotas:
+                amounts = self._rules.requested(pod)
+                self._left_out[pod.namespace] = plus(self._left_out.get(pod.namespace, {}), amounts)
+                self._all_left_out = plus(self._all_left_out, amounts)
+
+    @property
+    def is_any_left_out(self) -> bool:
+        return bool(self._left_out)
 
     def used(self, quota: Quota, resource: str) -> int:
-        return self._cycle.total(quota.pods, resource)
+        used = self._cycle.total(quota.pods, resource)
+        if self._left_out and (left_out := self._left_out.get(quota.namespace)) is not None:
+            return used - left_out.get(resource, 0)
+        return used
+
+    def used_by_all(self, resource: str) -> int:
+        return self._cycle.total(self._quotas.pods, resource) - self._all_left_out.get(resource, 0)
 
     def exceeds_max(self, quota: Quota, added: Mapping[str, int]) -> bool:
         rules = self._rules
@@ -125,7 +148,7 @@ class Usage:
         rules, quotas = self._rules, self._quotas
         for resource in rules.shared(quotas.pods, added):
             total = rules.total_least(quotas, resource)
-            if total != UNLIMITED and self._cycle.total(quotas.pods, resource) + added.get(resource, 0) > total:
+            if total != UNLIMITED and self.used_by_all(resource) + added.get(resource, 0) > total:
                 return True
         return False
 

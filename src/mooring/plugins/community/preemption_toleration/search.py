@@ -74,11 +74,11 @@ class TolerantSearch:
 
     def _try(self, node: NodeView) -> Candidate | None:
         try:
-            potential = self._potential(node)
-            if not potential:
+            potential, leaving = self._potential(node), self._leaving(node)
+            if not potential and not leaving:
                 self._refuse(node, self._refusal_without_victims(node.name, self._pod.name))
                 return None
-            return self._dry_run(node, by_importance(potential))
+            return self._dry_run(node, by_importance(potential), leaving)
         except (LookupError, PluginFault) as error:
             fault = error if isinstance(error, PluginFault) else PluginFault("", str(error))
             self.faults.setdefault(str(error), fault)
@@ -87,6 +87,10 @@ class TolerantSearch:
     def _potential(self, node: NodeView) -> Sequence[PlacedPod]:
         """The pods that may be evicted."""
         return [placed for placed in node.pods if placed.priority < self._pod.priority and not self._is_exempt(placed)]
+
+    def _leaving(self, _node: NodeView) -> Sequence[PlacedPod]:
+        """The pods that leave the node anyway: none of them is a victim."""
+        return ()
 
     def _refusal_without(self, node: NodeView) -> Refusal | None:
         """Why the pod does not fit without all of them."""
@@ -99,12 +103,14 @@ class TolerantSearch:
     def _violations(self, victims: Sequence[PlacedPod], violating: Set[str]) -> int:
         return sum(victim.uid in violating for victim in victims)
 
-    def _dry_run(self, node: NodeView, potential: Sequence[PlacedPod]) -> Candidate | None:
+    def _dry_run(
+        self, node: NodeView, potential: Sequence[PlacedPod], leaving: Sequence[PlacedPod]
+    ) -> Candidate | None:
         violating = self._violating(potential)
         protected = [placed for placed in potential if placed.uid in violating]
         others = [placed for placed in potential if placed.uid not in violating]
         victims: list[PlacedPod] = []
-        with self._what_if.without(node, potential) as evicted:
+        with self._what_if.without(node, (*potential, *leaving)) as evicted:
             refusal = self._refusal_without(node)
             if refusal is not None:
                 self._refuse(node, refusal)
@@ -114,7 +120,7 @@ class TolerantSearch:
                 if self._is_victim(node, placed):
                     evicted.evict(placed)
                     victims.append(placed)
-        if not victims:
+        if not victims and not leaving:
             raise LookupError(f'expected at least one victim pod on node "{node.name}"')
         if protected and others:
             victims = by_importance(victims)
