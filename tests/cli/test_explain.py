@@ -162,19 +162,24 @@ MISTAKES = {
     "a name that begins so": (
         ["explain", "web"],
         'there is no pod "web" in namespace "default"',
-        "there are web-1, web-2.",
+        "There are web-1, web-2.",
     ),
     "a name of similar letters": (["explain", "bigg"], 'no pod "bigg"', 'Did you mean "big"?'),
     "another namespace": (
         ["explain", "shop/big"],
         'in namespace "shop"',
-        "there is one in default: choose it with -n.",
+        'There is one in namespace "default": choose it with -n default.',
     ),
     "an unknown node": (["why-not", "big", "gpu-2"], 'there is no node "gpu-2".', 'Did you mean "gpu-1"?'),
     "an unknown owner": (["explain", "deploy/wep"], 'there is no Deployment "wep"', 'Did you mean "web"?'),
     "an owner instead of a pod": (["why-not", "deploy/web", "gpu-1"], '"deploy/web" is no pod', "name a pod as NAME"),
     "a node instead of a pod": (["why-not", "node/gpu-1", "gpu-1"], '"node/gpu-1" is no pod', "name a pod as NAME"),
     "no name": (["explain", "pod/"], '"pod/" is no pod', "name a pod as NAME"),
+    "a recording that is not there": (
+        ["explain", "big", "--recording=absent.mooring"],
+        "absent.mooring",
+        "No such file",
+    ),
     "two clusters": (["explain", "big", "--kubeconfig=k"], "--cluster is a file", "leave out --kubeconfig"),
     "a record of a file": (
         ["explain", "big", "--recorded"],

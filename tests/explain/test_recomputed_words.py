@@ -48,6 +48,13 @@ def test_a_bound_pod_with_its_runner_up_and_what_came_since():
         """)
 
 
+def test_pods_of_the_same_second_are_not_hidden():
+    since = {"boundAt": "noon", "newNodes": [], "newNodeCount": 0, "newPods": 0, "newPodsHere": 0}
+    shown = bound(since=since | {"podsOfTheSameSecond": 40})
+    assert "no pod that is there now was bound. In the same second 40 more pods were bound." in shown
+    assert "In the same second 1 more pod was bound." in bound(since=since | {"podsOfTheSameSecond": 1})
+
+
 def test_a_bound_pod_that_would_go_elsewhere():
     second = {"node": "two", "total": 72, "margin": -12, "alike": 1}
     assert "  It would go to two now, 12 points ahead of one." in bound(runnerUp=second)

@@ -211,3 +211,11 @@ async def test_a_simulation_that_takes_too_long_is_partial(page, monkeypatch):
 async def test_what_ifs_that_wait_are_bounded(page, monkeypatch):
     monkeypatch.setattr(page.api.what_ifs, "_count", 5)
     await page.post("what-if", {"pods": NEW_POD}, 429)
+
+
+async def test_a_gated_pod_is_listed_with_its_gates() -> None:
+    with mirrored(NODES, [a_pod("held", cpu="1", gates=["example.com/approval"])]) as mirror:
+        async with served(mirror) as page:
+            found = await page.post("what-if", {"pods": NEW_POD})
+    placements = {each["pod"]: each for each in found["placements"]}
+    assert placements["default/held"]["message"] == "waiting for scheduling gates: example.com/approval"

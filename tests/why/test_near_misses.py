@@ -352,13 +352,16 @@ def test_a_bound_pod_shows_where_it_would_go_now_and_what_came_since():
     pod.status.start_time = timestamp(1_000)
     later = a_pod("later", cpu="2", node="old")
     later.status.start_time = timestamp(3_000)
-    with recomputing([old, new], [pod, later]) as recomputation:
+    with_it = a_pod("with-it", cpu="100m", node="new")
+    with_it.status.start_time = timestamp(1_000)
+    with recomputing([old, new], [pod, later, with_it]) as recomputation:
         found = recomputed(recomputation, pod)
         assert recomputation.state.pod(pod.uid) is not None, "it is there again"
     assert found["decision"]["node"] == "new"
     assert (found["runnerUp"]["node"], found["runnerUp"]["margin"] < 0) == ("new", True)
     since = found["since"]
     assert (since["newNodes"], since["newPods"], since["newPodsHere"]) == (["new"], 1, 1)
+    assert since["podsOfTheSameSecond"] == 1, "times of a second do not show which was bound first"
     assert [row["node"] for row in found["table"]["nodes"]] == ["new", "old"]
     for row in found["table"]["nodes"]:
         assert row["total"] == sum(score["weighted"] for score in row["scores"])

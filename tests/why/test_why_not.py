@@ -8,8 +8,10 @@ import pytest
 from tests.why.clusters import recomputing
 
 from mooring.base.errors import OperatorMistake
+from mooring.explain import why_not_in_full
+from mooring.objects.core import Toleration
 from mooring.testing import a_node_object, a_pod
-from mooring.testing.builders import a_taint
+from mooring.testing.builders import a_taint, a_toleration
 from mooring.why import why_not
 
 GPU = a_taint("gpu=true:NoSchedule")
@@ -95,3 +97,27 @@ def test_an_unknown_node_is_a_mistake_with_the_nearest_name():
         pytest.raises(OperatorMistake, match=r'there is no node "node-11"\. Did you mean "node-1"\?'),
     ):
         why_not(recomputation, pod, "node-11")
+
+
+def test_a_gated_pod_is_not_shown_as_one_that_waits_for_its_turn():
+    pod = a_pod("held", cpu="1", gates=["example.com/approval"])
+    nodes = [a_node_object("small", cpu="2"), a_node_object("large", cpu="64")]
+    with recomputing(nodes, [pod]) as recomputation:
+        best, other = why_not(recomputation, pod, "large"), why_not(recomputation, pod, "small")
+    reasons = ["waiting for scheduling gates: [example.com/approval]"]
+    assert best["gating"] == other["gating"] == {"plugin": "SchedulingGates", "reasons": reasons}
+    gated = f"Pod default/held is kept out of the queue by SchedulingGates ({reasons[0]}); without that it would"
+    assert why_not_in_full(best).splitlines()[0] == f"{gated} go to large."
+    assert why_not_in_full(other).splitlines()[0] == f"{gated} fit small, but go to large."
+
+
+def test_a_toleration_to_paste_leaves_out_those_that_the_api_server_adds():
+    added = [
+        Toleration(key=f"node.kubernetes.io/{condition}", operator="Exists", effect="NoExecute", toleration_seconds=300)
+        for condition in ("not-ready", "unreachable")
+    ]
+    pod = a_pod(cpu="1", tolerations=[*added, a_toleration("other")])
+    with recomputing([a_node_object("gpu", taints=[GPU])], [pod]) as recomputation:
+        found = why_not(recomputation, pod, "gpu")
+    pasted = found["changes"][0]["manifest"]["spec"]["tolerations"]
+    assert [each["key"] for each in pasted] == ["other", "gpu"]

@@ -28,6 +28,7 @@ from mooring.cli.output import print_line
 if TYPE_CHECKING:
     from mooring.client import ApiClient
     from mooring.objects import Pod
+    from mooring.recording import Recording
     from mooring.simulator import Cluster
 
 SHOWN_NODES = 5
@@ -86,12 +87,13 @@ def explain(
             raise click.UsageError("--recorded is about one pod: what the scheduler knows of it.")
         _explain_owner(source, owner, namespace, output)
         return
+    if source.file is not None and recorded:
+        raise click.UsageError("--recorded is about a scheduler that runs; a file has none.")
+    since = _read_recording(recording)
     if source.file is not None:
-        if recorded:
-            raise click.UsageError("--recorded is about a scheduler that runs; a file has none.")
-        found, problem = _look_into_file(pod, namespace, source, recording, output), None
+        found, problem = _look_into_file(pod, namespace, source, since, output), None
     else:
-        found, problem = _look(pod, namespace, source, recorded, recording, output)
+        found, problem = _look(pod, namespace, source, recorded, since, output)
     _print(found, output)
     if problem is not None:
         raise Fault(problem)
@@ -171,24 +173,35 @@ def _warn(cluster: Cluster) -> None:
 # One pod
 
 
-def _since(recording: str | None, pod: Pod, cluster: Cluster) -> dict[str, Any]:
+def _read_recording(path: str | None) -> Recording | None:
+    """Before anything is decided: a file that is no recording is a mistake of the command line."""
+    if path is None:
+        return None
+    from mooring.recording import Recording
+
+    recording = Recording.read(path)
+    for note in recording.notes:
+        print_line(f"Note: {note}.", err=True)
+    return recording
+
+
+def _since(recording: Recording | None, pod: Pod, cluster: Cluster) -> dict[str, Any]:
     """What a recording knows of a pod that has a node."""
     if recording is None:
         return {}
-    from mooring.recording import Recording
     from mooring.replay import changes_since
 
-    read = Recording.read(recording)
-    for note in read.notes:
-        print_line(f"Note: {note}.", err=True)
-    since = changes_since(read, pod, cluster) if pod.spec.node_name else None
+    if not pod.spec.node_name:
+        print_line("Warning: --recording shows what has changed since a pod was bound; this one is pending.", err=True)
+        return {}
+    since = changes_since(recording, pod, cluster)
     if since is None:
-        print_line(f"Warning: {recording} has no decision that gave {pod.key} its node.", err=True)
+        print_line(f"Warning: the recording has no decision that gave {pod.key} its node.", err=True)
     return {} if since is None else {"sinceRecorded": since}
 
 
 def _look_into_file(
-    text: str, namespace: str | None, source: ExplainedSource, recording: str | None, output: str
+    text: str, namespace: str | None, source: ExplainedSource, recording: Recording | None, output: str
 ) -> dict[str, Any]:
     from mooring.why.pod_document import known
 
@@ -247,7 +260,7 @@ def _recomputed(
 
 
 def _look(
-    text: str, namespace: str | None, source: ExplainedSource, recorded: bool, recording: str | None, output: str
+    text: str, namespace: str | None, source: ExplainedSource, recorded: bool, recording: Recording | None, output: str
 ) -> tuple[dict[str, Any], str | None]:
     """What is known of the pod; and why a scheduler of this user could not add more."""
     from mooring.client import ApiClient

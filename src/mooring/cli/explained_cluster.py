@@ -163,11 +163,11 @@ async def live_pod(client: ApiClient, connection: Connection, namespace: str, na
             raise
         near = await _near(client, namespace, name)
         raise OperatorMistake(
-            f'there is no pod "{name}" in namespace "{namespace}" on {connection.address};{near or OTHER_NAMESPACE}'
+            f'there is no pod "{name}" in namespace "{namespace}" on {connection.address}.{near or OTHER_NAMESPACE}'
         ) from error
 
 
-OTHER_NAMESPACE = " give another namespace with -n."
+OTHER_NAMESPACE = " Give another namespace with -n."
 
 
 async def _near(client: ApiClient, namespace: str, name: str) -> str:
@@ -177,7 +177,19 @@ async def _near(client: ApiClient, namespace: str, name: str) -> str:
         listed = [item["metadata"]["name"] for item in await client.list(Pod.KIND, namespace)]
     except ApiError:
         return ""
-    return nearest_names(name, listed) or ("" if listed else await _near_namespace(client, namespace))
+    near = nearest_names(name, listed) or await _elsewhere(client, name)
+    return near or ("" if listed else await _near_namespace(client, namespace))
+
+
+async def _elsewhere(client: ApiClient, name: str) -> str:
+    """The namespaces that have a pod of this name, as far as this user may list them."""
+    from mooring.objects import Pod
+
+    try:
+        listed = await client.list(Pod.KIND, field_selector=f"metadata.name={name}")
+    except ApiError:
+        return ""
+    return in_namespaces(item["metadata"]["namespace"] for item in listed)
 
 
 async def _near_namespace(client: ApiClient, namespace: str) -> str:
@@ -197,8 +209,17 @@ def nearest_names(name: str, known: Iterable[str]) -> str:
     beginning = [each for each in names if each.startswith(f"{name}-")]
     if beginning:
         more = f" or {len(beginning) - 3} more" if len(beginning) > 3 else ""
-        return f" there are {', '.join(beginning[:3])}{more}." if len(beginning) > 1 else f" there is {beginning[0]}."
+        return f" There are {', '.join(beginning[:3])}{more}." if len(beginning) > 1 else f" There is {beginning[0]}."
     return did_you_mean(name, names)
+
+
+def in_namespaces(namespaces: Iterable[str]) -> str:
+    """` There is one in namespace "shop": choose it with -n shop.`, or nothing where there is none."""
+    known = sorted(namespaces)
+    if not known:
+        return ""
+    named = ", ".join(f'"{each}"' for each in known[:3])
+    return f" There is one in namespace {named}: choose it with -n {known[0]}."
 
 
 def pod_in(cluster: Cluster, source: ExplainedSource, namespace: str, name: str) -> Pod:
@@ -207,14 +228,13 @@ def pod_in(cluster: Cluster, source: ExplainedSource, namespace: str, name: str)
     if found is not None:
         return found
     near = nearest_names(name, (pod.name for pod in cluster.pods if pod.namespace == namespace))
-    if not near and (others := sorted(pod.namespace for pod in cluster.pods if pod.name == name)):
-        near = f" there is one in {', '.join(others[:3])}: choose it with -n."
+    near = near or in_namespaces(pod.namespace for pod in cluster.pods if pod.name == name)
     if not near:
         from mooring.why.owners import near_namespace
 
         near = near_namespace(namespace, (pod.namespace for pod in cluster.pods))
     raise OperatorMistake(
-        f'there is no pod "{name}" in namespace "{namespace}" in {source.file} (without those that have ended);'
+        f'there is no pod "{name}" in namespace "{namespace}" in {source.file} (without those that have ended).'
         f"{near or OTHER_NAMESPACE}"
     )
 

@@ -107,7 +107,9 @@ def _since(found: Evidence, recomputed: Evidence) -> Iterator[str]:
     if pods:
         bound = f"{pods} pod{'s that are there now were' if pods != 1 else ' that is there now was'} bound"
         bound += f", {here} of them to {found['node']}" if pods > 1 or here else ""
-    yield f"  Since it was bound at {since['boundAt']}, {nodes}, and {bound}."
+    alike = since.get("podsOfTheSameSecond", 0)
+    same_second = f" In the same second {alike} more pod{'s were' if alike != 1 else ' was'} bound." if alike else ""
+    yield f"  Since it was bound at {since['boundAt']}, {nodes}, and {bound}.{same_second}"
 
 
 def table_lines(table: Evidence, is_wide: bool) -> Iterator[str]:
@@ -155,7 +157,7 @@ def nearest_lines(nearest: Sequence[Evidence]) -> Iterator[str]:
         yield f"    {fit}nearest is {miss['node']}: it {', and it '.join(miss['missing'])}."
         yield from change_lines(miss["changes"], "    ", miss["node"])
         if not miss["changes"]:
-            yield "    - nothing that is known here would do"
+            yield "    - no change to this pod, to pods on this node or to the node is known to help"
 
 
 def change_lines(changes: Sequence[Evidence], indent: str, expected: str) -> Iterator[str]:

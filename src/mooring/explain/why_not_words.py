@@ -33,10 +33,18 @@ def _first(found: Evidence) -> str:
     if not found["isFeasible"]:
         missing = found.get("missing") or ["is rejected"]
         return f"Pod {pod} cannot run on {node}: it {', and it '.join(missing)}."
+    if (gating := found.get("gating")) is not None:
+        kept_out = f"is kept out of the queue by {gating['plugin']} ({'; '.join(gating['reasons'])})"
+        return f"Pod {pod} {kept_out}; without that it would {'' if chosen == node else 'fit '}{_goes_to(found)}."
     if chosen == node:
         where = f"runs on {runs_on}" if runs_on else "waits for a node"
         return f"Pod {pod} {where}, and would go to {node} if it were decided now."
     return f"Pod {pod} fits {node}, but {runs_on or chosen} has a higher score{_ahead(found)}."
+
+
+def _goes_to(found: Evidence) -> str:
+    node, chosen = found["node"], found["chosen"]
+    return f"go to {node}" if chosen == node else f"{node}, but go to {chosen}"
 
 
 def _ahead(found: Evidence) -> str:

@@ -101,9 +101,9 @@ class PendingCauses:
 
     def _decided(self, pod: Pod) -> PendingCause:
         recomputation = self._mirror.recomputation
-        if (queued := recomputation.queued(pod)) is not None and (gating := queued.gating) is not None:
-            why = "; ".join(gating.reasons)
-            return PendingCause(f"{gating.plugin} keeps it out of the queue: {why}", gating.plugin, why)
+        if (gating := recomputation.gating(pod)) is not None:
+            why = "; ".join(gating["reasons"])
+            return PendingCause(f"{gating['plugin']} keeps it out of the queue: {why}", gating["plugin"], why)
         try:
             decision = recomputation.decide(pod)
         except MooringError as error:

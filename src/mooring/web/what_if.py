@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -21,7 +21,7 @@ from mooring.framework.registry import Registry
 from mooring.objects import Node
 from mooring.simulator.manifests import manifest_workload, renamed
 from mooring.simulator.move_explainer import Baseline
-from mooring.simulator.outcome import SimulationResult
+from mooring.simulator.outcome import NOT_TRIED, SimulationResult
 from mooring.simulator.planning.drain import UNSCHEDULABLE, classified, created_again, with_cordon
 from mooring.simulator.planning.node_kinds import node_kind_like, node_kind_of
 from mooring.simulator.rescheduling import unplaced
@@ -160,16 +160,32 @@ def simulated(
         others, _ = run(configured(WhatIfRequest(), current, registry, gates), None)
         baseline = Baseline(others.pods, configured(WhatIfRequest(), current, registry, gates), registry)
     result, decisions = run(configuration, baseline)
-    found = _side(result, decisions, before, again)
+    gated = _gated([*changed.pods, *(arrival.pod for arrival in arrivals)])
+    found = _side(result, decisions, before, again, gated)
     found |= {"nodes": added, "bounds": BOUNDS}
     if request.compare is not None:
         other = loaded_text(request.compare.config, registry, gates, "compare.config")
         theirs, their_decisions = run(other, Baseline(result.pods, configuration, registry))
-        found["compare"] = _side(theirs, their_decisions, before, again)
+        found["compare"] = _side(theirs, their_decisions, before, again, gated)
     return found | {"took": round(time.monotonic() - began, 3)}
 
 
-def _side(result: SimulationResult, decisions: _Decisions, before: dict[str, str | None], again: list[str]) -> Document:
+def _gated(pods: Iterable[Pod]) -> dict[str, str]:
+    """Why pods with scheduling gates are not tried."""
+    return {
+        pod.key: f"waiting for scheduling gates: {', '.join(gate.name for gate in pod.spec.scheduling_gates)}"
+        for pod in pods
+        if pod.spec.scheduling_gates
+    }
+
+
+def _side(
+    result: SimulationResult,
+    decisions: _Decisions,
+    before: dict[str, str | None],
+    again: list[str],
+    gated: dict[str, str],
+) -> Document:
     """What one configuration does."""
     evicted: dict[str, list[str]] = {}
     for eviction in result.evictions:
@@ -183,7 +199,7 @@ def _side(result: SimulationResult, decisions: _Decisions, before: dict[str, str
             found
             | {
                 "node": outcome.node if is_placed else None,
-                "message": "" if is_placed else outcome.message or found.get("message", ""),
+                "message": "" if is_placed else outcome.message or found.get("message") or gated.get(key, NOT_TRIED),
                 "preempts": evicted.get(key, []),
             }
         )

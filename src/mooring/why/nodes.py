@@ -75,7 +75,7 @@ def _verdicts(recomputation: Recomputation, pods: list[Pod], node: str) -> Docum
     gated: list[str] = []
     groups: dict[tuple[tuple[str, tuple[str, ...]], ...], list[Pod]] = {}
     for pod in pods:
-        if (queued := recomputation.queued(pod)) is not None and queued.gating is not None:
+        if recomputation.gating(pod) is not None:
             gated.append(pod.key)
             continue
         rejecting = tuple(

@@ -39,8 +39,8 @@ def _cause(recomputation: Recomputation, pod: Pod) -> tuple[str, dict[str, Any]]
     """Why it is where it is; and what is known beyond that of the first pod of this cause."""
     if pod.spec.node_name:
         return f"{pod.status.phase or 'Bound'}", {}
-    if (queued := recomputation.queued(pod)) is not None and (gating := queued.gating) is not None:
-        return f"{gating.plugin} keeps it out of the queue: {'; '.join(gating.reasons)}", {}
+    if (gating := recomputation.gating(pod)) is not None:
+        return f"{gating['plugin']} keeps it out of the queue: {'; '.join(gating['reasons'])}", {}
     decision = recomputation.decide(pod)
     if decision.node is not None:
         return "it fits, and waits for its turn", {}

@@ -28,8 +28,8 @@ def recomputed(recomputation: Recomputation, pod: Pod, most_nodes: int | None = 
             found |= _decided(recomputation, free, pod.spec.node_name, most_nodes)
         found["since"] = _since(recomputation, pod)
         return found
-    if (queued := recomputation.queued(pod)) is not None and (gating := queued.gating) is not None:
-        return found | {"gating": {"plugin": gating.plugin, "reasons": list(gating.reasons)}}
+    if (gating := recomputation.gating(pod)) is not None:
+        return found | {"gating": gating}
     return found | _decided(recomputation, pod, None, most_nodes)
 
 
@@ -63,11 +63,12 @@ def _since(recomputation: Recomputation, pod: Pod) -> dict[str, Any]:
         for node in recomputation.cluster.nodes
         if node.metadata.creation_timestamp and parse_timestamp(node.metadata.creation_timestamp) > moment
     ]
-    later = [
-        other
+    others = [
+        (other, parse_timestamp(at))
         for other in recomputation.cluster.pods
-        if other.uid != pod.uid and (at := bound_at(other)) is not None and parse_timestamp(at) > moment
+        if other.uid != pod.uid and (at := bound_at(other)) is not None
     ]
+    later = [other for other, at in others if at > moment]
     here = [other.key for other in later if other.spec.node_name == pod.spec.node_name]
     return {
         "boundAt": bound,
@@ -75,6 +76,8 @@ def _since(recomputation: Recomputation, pod: Pod) -> dict[str, Any]:
         "newNodeCount": len(nodes),
         "newPods": len(later),
         "newPodsHere": len(here),
+        # Times are whole seconds: whether these were bound before the pod or after it, the objects do not show.
+        "podsOfTheSameSecond": sum(at == moment for _, at in others),
     }
 
 

@@ -138,6 +138,13 @@ class Recomputation:
         """The pod as it waits in the queue: what gates it."""
         return self._core.queue.find(pod.uid)
 
+    def gating(self, pod: Pod) -> dict[str, Any] | None:
+        """The plugin that keeps the pod out of the queue and its reasons, ready for JSON; None: it is not gated."""
+        queued = self.queued(pod)
+        if queued is None or queued.gating is None:
+            return None
+        return {"plugin": queued.gating.plugin, "reasons": list(queued.gating.reasons)}
+
     def view(self, node: str) -> RowView | None:
         return self.state.node(node)
 

@@ -27,6 +27,8 @@ def why_not(recomputation: Recomputation, pod: Pod, node: str) -> dict[str, Any]
         found["isOtherScheduler"] = True
     if recomputation.is_extended:
         found["lacksExtenders"] = True
+    if not pod.spec.node_name and (gating := recomputation.gating(pod)) is not None:
+        found["gating"] = gating
     with recomputation.without(pod) if pod.spec.node_name else contextlib.nullcontext(pod) as free:
         decision = recomputation.decide(free)
         _, results = recomputation.results(free, node)

@@ -138,10 +138,12 @@ function sinceSentence(found, since) {
   if (!since) return [];
   const { newNodeCount, newPods } = since;
   const bound = since.boundAt ? `Since it was bound ${ago(since.boundAt)}, ` : "Since it was bound, ";
-  if (!newNodeCount && !newPods) return [`${bound}no node was added and no pod bound.`];
+  const alike = since.podsOfTheSameSecond;
+  const sameSecond = alike ? ` In the same second ${counted(alike, "more pod")} ${alike === 1 ? "was" : "were"} bound.` : "";
+  if (!newNodeCount && !newPods) return [`${bound}no node was added and no pod bound.${sameSecond}`];
   const nodes = newNodeCount ? `${counted(newNodeCount, "node")} (${listed(since.newNodes.map(visible), 3, newNodeCount)}) ${newNodeCount === 1 ? "was" : "were"} added` : "no node was added";
   const pods = newPods ? `${counted(newPods, "pod")} ${newPods === 1 ? "was" : "were"} bound, ${count(since.newPodsHere)} of them here` : "no pod was bound";
-  return [`${bound}${nodes} and ${pods}.`];
+  return [`${bound}${nodes} and ${pods}.${sameSecond}`];
 }
 
 function recomputedNote(found, recomputed) {

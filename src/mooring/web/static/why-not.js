@@ -60,11 +60,13 @@ export function whyNotAnswer(found) {
         found.filters.map((each) => [visible(each.plugin), badge(each.verdict, VERDICTS[each.verdict]), visible((each.reasons ?? []).join("; "))]))),
       rows.length ? h("div", {}, h("h3", {}, "Scores"), found.isFeasible ? null : h("p", { class: "note" }, "As if the filters had accepted it."),
         scoreBars(inColumns(rows), { chosen: found.chosen }), scoreDifference(rows)) : null),
-    found.changes?.length ? h("div", {}, h("h3", {}, `What would bring it to ${visible(found.node)}?`), changeList(found.changes, found.node)) : h("p", { class: "note" }, "No change that is known here would bring it there."));
+    found.changes?.length ? h("div", {}, h("h3", {}, `What would bring it to ${visible(found.node)}?`), changeList(found.changes, found.node)) : found.changes ? h("p", { class: "note" }, "No change that is known here would bring it there.") : null);
 }
 
 function sentence(found) {
   const chosen = found.chosen ? ["; it would go to ", nodeLink(found.chosen), "."] : "; no node is feasible.";
+  if (found.runsOn === found.node) return ["It runs on ", nodeLink(found.node), "."];
+  if (found.gating && found.isFeasible) return [badge(found.gating.plugin), ` keeps it out of the queue (${visible(found.gating.reasons.join("; "))}). Without that it would go to `, nodeLink(found.chosen), "."];
   if (found.isFeasible && found.chosen === found.node) return ["It would go to ", nodeLink(found.node), "."];
   if (found.isFeasible) return [nodeLink(found.node), " is feasible, and another node has more points", chosen];
   const missing = (found.missing ?? []).join(", and it ");

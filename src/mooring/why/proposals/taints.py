@@ -13,6 +13,11 @@ from mooring.why.proposals.rejected_node import Gap, RejectedNode
 
 OF_CONDITIONS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 """Taints that Kubernetes sets because of a condition of the node: a pod that tolerates one goes to a broken node."""
+OF_ADMISSION = [
+    Toleration(key=f"node.kubernetes.io/{condition}", operator="Exists", effect="NoExecute", toleration_seconds=300)
+    for condition in ("not-ready", "unreachable")
+]
+"""What the API server gives every pod that does not have it: a manifest needs not repeat it."""
 UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
 
@@ -71,7 +76,9 @@ def _toleration(case: RejectedNode, taints: list[Taint]) -> ProposedChange:
         for taint in taints
     ]
     tolerations = [*case.pod.spec.tolerations, *added]
-    manifest = {"spec": {"tolerations": [msgspec.to_builtins(each) for each in tolerations]}}
+    manifest = {
+        "spec": {"tolerations": [msgspec.to_builtins(each) for each in tolerations if each not in OF_ADMISSION]}
+    }
     what = "this toleration" if len(added) == 1 else "these tolerations"
     return ProposedChange(f"add {what}", pod=with_spec(case.pod, tolerations=tolerations), manifest=manifest)
 
