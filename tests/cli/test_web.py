@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import urllib.error
 import urllib.request
 from typing import Any
@@ -57,6 +58,55 @@ def test_up_prints_the_link_of_a_page_that_ends_with_it():
             assert program.end() == 0
         with pytest.raises(urllib.error.URLError):
             fetched(link, "cluster")
+
+
+HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+
+def weighted(weight: int) -> str:
+    return f"{HEAD}profiles: [{{plugins: {{score: {{enabled: [{{name: NodeResourcesFit, weight: {weight}}}]}}}}}}]\n"
+
+
+def configured(link: str, origin: str, weight: int) -> None:
+    """Wait until the page decides with this weight."""
+    deadline = time.monotonic() + 60
+    while True:
+        cluster = fetched(link, "cluster")
+        plugins = {each["name"]: each["weight"] for each in cluster["profiles"][0]["plugins"]}
+        if (cluster["configuration"]["origin"], plugins["NodeResourcesFit"]) == (origin, weight):
+            return
+        assert time.monotonic() < deadline, cluster["configuration"]
+
+
+def test_the_page_follows_the_configuration_that_the_scheduler_reloads():
+    with private_home() as home:
+        file = home / "scheduler.yaml"
+        file.write_text(weighted(3), encoding="utf-8")
+        flags = ["--nodes=1", "--web", "--config=scheduler.yaml", "--watch-config"]
+        with Program("up", *flags, home=home) as program:
+            program.ready()
+            link = link_of(program.mentions(LINK))
+            configured(link, "scheduler", 3)
+            file.write_text(weighted(5), encoding="utf-8")
+            configured(link, "scheduler", 5)
+            assert program.end() == 0
+
+
+def test_a_page_with_a_configuration_of_its_own_reads_it_again():
+    with private_home() as home:
+        file = home / "mine.yaml"
+        file.write_text(weighted(3), encoding="utf-8")
+        with Program("up", "--nodes=1", "--no-web", home=home) as up:
+            up.ready()
+            with Program("web", "--kubeconfig=mooring.kubeconfig", "--config=mine.yaml", home=home) as program:
+                link = link_of(program.mentions(LINK))
+                configured(link, "file", 3)
+                file.write_text("kind: nothing", encoding="utf-8")
+                program.mentions("keeps its earlier configuration")
+                file.write_text(weighted(5), encoding="utf-8")
+                configured(link, "file", 5)
+                assert program.end() == 0
+            assert up.end() == 0
 
 
 MISTAKES = {

@@ -128,3 +128,21 @@ async def test_a_slow_client_loses_events_and_is_sent_resync(monkeypatch):
     assert not client.buffer
     client.put(b"after")
     assert client.take() == b"after"
+
+
+async def _first(stream: AsyncIterator[tuple[str, Any]], count: int) -> AsyncIterator[tuple[str, Any]]:
+    for _ in range(count):
+        yield await anext(stream)
+
+
+async def test_a_page_that_opens_later_gets_the_decisions_before_it(live, client):
+    async with asyncio.timeout(20):
+        async for kind, _ in events(live):
+            if kind == "cluster":
+                await client.create(Pod.KIND, a_document("early"), "default")
+            elif kind == "decision":
+                break
+        [found] = [data async for kind, data in _first(events(live), 2) if kind == "decisions"]
+    assert [(each["kind"], each["pod"]) for each in found] == [("arrived", "default/early")]
+    hidden = Rights("ada", all_namespaces=False, namespaces=frozenset({"shop"}))
+    assert live.api.streams._recent(hidden) == []

@@ -62,10 +62,14 @@ class ExplainedSource(NamedTuple):
 
     def loaded(self, configuration: dict[str, Any] | None, registry: Registry) -> Configuration:
         """The configuration of --config, else this one; None: the default one."""
-        from mooring.config import load_configuration
-
         if self.config_file is not None or configuration is None:
             return load(self.config_file, registry, self.gates)
+        return self.of_scheduler(configuration, registry)
+
+    def of_scheduler(self, configuration: dict[str, Any], registry: Registry) -> Configuration:
+        """The configuration that a scheduler has in force."""
+        from mooring.config import load_configuration
+
         text, source = written(configuration), "the scheduler's configuration"
         return load_configuration(text, source=source, registry=registry, gates=self.gates).configuration
 

@@ -103,7 +103,8 @@ def up(
         f"--feature-gates={name}={on}" for name, on in gates.changed().items() if name in POD_GROUP_DEPENDENCIES
     ]
 
-    of_page = [f"--config={config_file}"] if config_file is not None else []
+    # The scheduler's own takes over as soon as it responds: it may reload the file, or keep what the file had.
+    of_page = [f"--config={config_file}", "--follow-scheduler"] if config_file is not None else []
     of_page += [f"--recording={recording.file}"] if recording.file is not None else []
     of_page += [f"--plugins={path}" for path in plugins]
     of_page += [f"--feature-gates={name}={str(on).lower()}" for name, on in gates.changed().items()]

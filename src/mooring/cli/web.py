@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,8 +23,10 @@ from mooring.cli.stopping import Stop, run_until_signalled
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from mooring.framework.registry import Registry
     from mooring.simulator import Cluster
     from mooring.web.mirror import Mirror
+    from mooring.web.used_configuration import ReadConfiguration
 
 SHUTDOWN_SECONDS = 5.0
 REFRESH_SECONDS = 60.0
@@ -52,6 +56,9 @@ NICENESS = 5
 @click.option(
     "--allow-actions", is_flag=True, help="Let users cordon nodes, delete and create pods, by their own rights."
 )
+@click.option(
+    "--follow-scheduler", is_flag=True, hidden=True, help="Use --config only until the scheduler's own is known."
+)
 @click.option("--until-stdin-closes", is_flag=True, hidden=True, help="End with the process that started this one.")
 @verbosity_option
 def web(source: ExplainedSource, **flags: Any) -> None:
@@ -73,7 +80,12 @@ def web(source: ExplainedSource, **flags: Any) -> None:
     else:
         os.nice(NICENESS)
         run_until_signalled(
-            lambda stop: _serve(_live(source), stop, given, is_configured=source.config_file is not None),
+            lambda stop: _serve(
+                _live(source, follow_scheduler=given.follow_scheduler or source.config_file is None),
+                stop,
+                given,
+                is_configured=source.config_file is not None,
+            ),
             SHUTDOWN_SECONDS,
         )
 
@@ -88,6 +100,7 @@ class PageFlags:
     tls_cert_file: str
     tls_private_key_file: str
     allow_actions: bool
+    follow_scheduler: bool
     until_stdin_closes: bool
 
     @property
@@ -124,8 +137,10 @@ class PageFlags:
 
 
 def _serve_file(source: ExplainedSource, given: PageFlags) -> None:
+    from mooring.base.clock import SystemClock
     from mooring.snapshots import is_snapshot
     from mooring.web.mirror import file_mirror
+    from mooring.web.used_configuration import UsedConfiguration
 
     kind: Any = "recording"
     configuration = None
@@ -136,8 +151,14 @@ def _serve_file(source: ExplainedSource, given: PageFlags) -> None:
         kind = "snapshot" if source.file is not None and is_snapshot(source.file) else "file"
     # Outside the server's event loop: the recomputation has one of its own.
     with source.recomputation(cluster, configuration) as recomputation:
-        mirror = file_mirror(given.recording or source.file or "", kind, recomputation, source.registry())
         is_configured = source.config_file is not None
+        used = UsedConfiguration(since=SystemClock().now())
+        if is_configured:
+            used = UsedConfiguration(origin="file", file=source.config_file or "", since=used.since)
+        elif configuration is not None:
+            used = UsedConfiguration(origin="recording", file=given.recording or "", since=used.since)
+        name = given.recording or source.file or ""
+        mirror = file_mirror(name, kind, recomputation, source.registry(), used)
 
         async def main(stop: Stop) -> None:
             await _serve(contextlib.nullcontext(mirror), stop, given, is_configured=is_configured)
@@ -158,19 +179,55 @@ def _last_recorded(path: str) -> tuple[Cluster, dict[str, Any] | None]:
 
 
 @contextlib.asynccontextmanager
-async def _live(source: ExplainedSource) -> AsyncIterator[Mirror]:
-    from mooring.scheduler.introspection.explain_client import query
+async def _live(source: ExplainedSource, *, follow_scheduler: bool) -> AsyncIterator[Mirror]:
+    from mooring.base.clock import SystemClock
     from mooring.web.mirror import live_mirror
+    from mooring.web.used_configuration import ConfigurationFollower, UsedConfiguration
 
-    connection = source.connection()
-    configuration = None
-    if source.config_file is None:
-        # As the scheduler here decides, if there is one.
-        responses = query(connection.server, {"explain": "", "configuration": True}).responses
-        configuration = next((each["configuration"] for each in responses if each.get("configuration")), None)
-    registry = source.registry()
-    async with live_mirror(connection, source.loaded(configuration, registry), registry, source.gates) as mirror:
-        yield mirror
+    connection, registry, clock = source.connection(), source.registry(), SystemClock()
+    reading = functools.partial(_read_scheduler, connection.server, source, registry)
+    if not follow_scheduler:
+        reading = functools.partial(_read_file, source, registry)
+    # As the scheduler here decides, if there is one.
+    found = await asyncio.to_thread(reading)
+    loaded = found.load() if found is not None else source.loaded(None, registry)
+    used = UsedConfiguration(since=clock.now())
+    if found is not None:
+        used = UsedConfiguration(origin=found.origin, file=found.file, since=clock.now())
+    elif source.config_file is not None:
+        used = UsedConfiguration(origin="file", file=source.config_file, since=clock.now())
+    async with live_mirror(connection, loaded, registry, source.gates, used) as mirror:
+        follower = ConfigurationFollower(mirror, reading, clock.now, content=found.content if found else None)
+        following = asyncio.create_task(follower.run(), name="follow the configuration")
+        try:
+            yield mirror
+        finally:
+            following.cancel()
+            await asyncio.wait([following])
+
+
+def _read_scheduler(server: str, source: ExplainedSource, registry: Registry) -> ReadConfiguration | None:
+    """The configuration of a scheduler of this user on this machine."""
+    from mooring.scheduler.introspection.explain_client import query
+    from mooring.web.used_configuration import ReadConfiguration
+
+    responses = query(server, {"explain": "", "configuration": True}).responses
+    found = next((each["configuration"] for each in responses if each.get("configuration")), None)
+    if found is None:
+        return None
+    return ReadConfiguration("scheduler", found, lambda: source.of_scheduler(found, registry))
+
+
+def _read_file(source: ExplainedSource, registry: Registry) -> ReadConfiguration | None:
+    """The file of --config. What is half written is invalid, and read again when it is whole."""
+    from mooring.web.used_configuration import ReadConfiguration
+
+    assert source.config_file is not None
+    try:
+        content = Path(source.config_file).read_bytes()
+    except OSError:
+        return None
+    return ReadConfiguration("file", content, lambda: source.loaded(None, registry), source.config_file)
 
 
 async def _serve(
@@ -191,7 +248,10 @@ async def _serve(
     certificates = None
     if given.tls_cert_file:
         files = TlsOptions(cert_file=given.tls_cert_file, key_file=given.tls_private_key_file)
-        certificates = ServingCertificates(files, [given.bind_address], clock.now())
+        try:
+            certificates = ServingCertificates(files, [given.bind_address], clock.now())
+        except OperatorMistake as error:
+            raise OperatorMistake("the page cannot be served over HTTPS.", error.problems) from error
     async with contextlib.AsyncExitStack() as stack:
         mirror = await stack.enter_async_context(source)
         operator = OperatorAccess()

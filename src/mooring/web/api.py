@@ -73,10 +73,15 @@ class Api:
         self.causes = PendingCauses(mirror)
         self.streams = Streams(mirror, self.counts, self.resources)
         self.what_ifs = WhatIfCalls(mirror)
+        mirror.on_configured = self._configured
         self._queued_at = float("-inf")
         self._queued_pods: Mapping[str, Document] = {}
         self._columns: tuple[int, float, bytes] | None = None
         self._resources: tuple[int, list[str]] | None = None
+
+    def _configured(self) -> None:
+        self.causes.forget()
+        self.streams.configured()
 
     def close(self) -> None:
         """End streams, and what is computed for clients."""
@@ -156,6 +161,7 @@ class Api:
             "revision": mirror.revision,
             "time": timestamp(mirror.clock.now()),
             "counts": self.counts(rights),
+            "configuration": mirror.used.document(),
             "profiles": self._profiles(),
             "resources": self.resources(),
             "recorded": mirror.connection is not None,

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+import dataclasses
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Literal
 
 from mooring.base.clock import Clock, SystemClock
@@ -17,11 +18,13 @@ from mooring.client import ApiClient, Connection
 from mooring.config import Configuration
 from mooring.framework import FeatureGates, Pod
 from mooring.framework.registry import Registry
+from mooring.scheduler.reload.restart_required import FIELDS, SECTIONS
 from mooring.scheduler.shadow.read_only import ReadOnlyClient
 from mooring.scheduler.shadow.wiring import SilentReporter
 from mooring.scheduler.wiring import Core, build_core, cluster_executor, complete
 from mooring.simulator.scenario import Cluster
 from mooring.web.pod_store import PodStore
+from mooring.web.used_configuration import UsedConfiguration
 from mooring.why import Recomputation
 
 Source = Literal["live", "snapshot", "file", "recording"]
@@ -42,6 +45,7 @@ class Mirror:
         clock: Clock,
         connection: Connection | None = None,
         client: ApiClient | None = None,
+        used: UsedConfiguration | None = None,
     ) -> None:
         self.name = name
         self.source = source
@@ -52,30 +56,57 @@ class Mirror:
         self.connection = connection
         """None: there is no API server."""
         self.client = client
+        self.used = used or UsedConfiguration(since=clock.now())
+        self.on_configured: Callable[[], None] = lambda: None
+        """Called when another configuration has taken over, or could not."""
 
     @property
     def revision(self) -> int:
         """Grows with every change."""
-        return self.pods.revision + self.recomputation.state.node_changes.generation
+        state = self.recomputation.state
+        return self.pods.revision + state.node_changes.generation + self.recomputation.configured_times
 
     @property
     def configuration(self) -> Configuration:
         return self.recomputation.configuration
 
+    async def adopt(self, configuration: Configuration, used: UsedConfiguration) -> None:
+        """Decide with this configuration from now on. Raises `OperatorMistake` or `Fault`; then nothing has changed."""
+        assert isinstance(self.recomputation, LiveRecomputation), "the cluster of a file is decided with one"
+        await self.recomputation.adopt(configuration)
+        self.used = used
+        self.on_configured()
+
+    def not_adopted(self, problem: str) -> None:
+        """Show why a newer configuration is not in force."""
+        self.used.problem = problem
+        self.on_configured()
+
     @property
     def notes(self) -> list[str]:
         """What a reader should know about how true it is."""
         notes = list(self.recomputation.cluster.notes)
+        if self.used.problem:
+            notes.append(
+                "The configuration has changed and cannot be used here; decisions of this page are taken with the "
+                f"earlier one. {self.used.problem}"
+            )
         if self.recomputation.is_extended:
             notes.append("The configuration names extenders; they are not called here, so their results are missing.")
         return notes
 
 
-def file_mirror(name: str, source: Source, recomputation: Recomputation, registry: Registry) -> Mirror:
+def file_mirror(
+    name: str,
+    source: Source,
+    recomputation: Recomputation,
+    registry: Registry,
+    used: UsedConfiguration | None = None,
+) -> Mirror:
     """Of a cluster in a file. The recomputation is entered already, and left by the caller."""
     clock = SystemClock()
     pods = PodStore(clock.now, recomputation.cluster.pods)
-    return Mirror(name, source, recomputation, pods, registry, clock)
+    return Mirror(name, source, recomputation, pods, registry, clock, used=used)
 
 
 class LiveRecomputation(Recomputation):
@@ -87,6 +118,19 @@ class LiveRecomputation(Recomputation):
         super().__init__(Cluster([]), configuration, registry, gates)
         self._core = core
         self._store = pods
+        self._adopt: Callable[[Configuration, Registry], Awaitable[object]]
+
+    def adopting(self, adopt: Callable[[Configuration, Registry], Awaitable[object]]) -> None:
+        """The scheduler that this core became takes configurations over."""
+        self._adopt = adopt
+
+    async def adopt(self, configuration: Configuration) -> None:
+        now = self._configuration
+        # What a scheduler cannot change while it runs, the page does not use: how it connects, leads and serves.
+        unused = {name: getattr(now, name) for name in (*SECTIONS, *FIELDS)}
+        await self._adopt(dataclasses.replace(configuration, **unused), self._registry)
+        self._configuration = configuration
+        self.configured_times += 1
 
     @property
     def cluster(self) -> Cluster:
@@ -109,7 +153,11 @@ class LiveRecomputation(Recomputation):
 
 @contextlib.asynccontextmanager
 async def live_mirror(
-    connection: Connection, configuration: Configuration, registry: Registry, gates: FeatureGates
+    connection: Connection,
+    configuration: Configuration,
+    registry: Registry,
+    gates: FeatureGates,
+    used: UsedConfiguration | None = None,
 ) -> AsyncIterator[Mirror]:
     """While inside, the mirror follows the cluster. Entered when nodes and pods have been listed."""
     clock = SystemClock()
@@ -127,7 +175,8 @@ async def live_mirror(
         pods = PodStore(clock.now)
         scheduler = complete(core, cluster_executor(core), after=[pods], is_explained=False, may_schedule=_never)
         recomputation = LiveRecomputation(core, pods, configuration, registry, gates)
-        mirror = Mirror(connection.address, "live", recomputation, pods, registry, clock, connection, client)
+        recomputation.adopting(scheduler.adopt)
+        mirror = Mirror(connection.address, "live", recomputation, pods, registry, clock, connection, client, used)
         running = asyncio.create_task(scheduler.run(), name="mirror")
         ready = asyncio.create_task(scheduler.ready.wait())
         try:

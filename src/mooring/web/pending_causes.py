@@ -51,6 +51,10 @@ class PendingCauses:
         self._kinds: dict[str, tuple[str, Hashable]] = {}
         """uid → the version that was looked at, and its kind."""
 
+    def forget(self) -> None:
+        """Decide all of them again: another configuration is in force."""
+        self._kept.clear()
+
     def read(self) -> dict[str, PendingCause]:
         """Of every pending pod, by its key."""
         pods = self._mirror.pods.pending

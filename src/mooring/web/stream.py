@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import math
 from collections import deque
 from collections.abc import Callable
@@ -32,6 +33,8 @@ USER_SECONDS = 300.0
 """A stream of a user of the cluster ends after this, so that their rights are reviewed again."""
 MOST_STREAMS = 100
 MOST_BUFFERED = 1_000
+MOST_RECENT = 500
+"""Decisions that a page gets when it opens: those before it."""
 MOST_ROWS = 1_000
 """Where more nodes have changed at once, the columns are fetched again."""
 
@@ -107,6 +110,7 @@ class Streams:
             self._tick_while_there_are_clients()
             await response.prepare(request)
             client.put(event("cluster", self._cluster(rights)))
+            client.put(event("decisions", self._recent(rights)))
             ends_at = asyncio.get_running_loop().time() + USER_SECONDS if rights.token else math.inf
             while not client.is_over and asyncio.get_running_loop().time() < ends_at:
                 with contextlib.suppress(TimeoutError):
@@ -120,6 +124,11 @@ class Streams:
             self._clients.discard(client)
         return response
 
+    def _recent(self, rights: Rights) -> list[PodEvent]:
+        """The last ones that this user may see, the newest last."""
+        seen = (each for each in reversed(self._mirror.pods.events) if rights.may_see(each.namespace))
+        return list(itertools.islice(seen, MOST_RECENT))[::-1]
+
     def close(self) -> None:
         """End all streams."""
         if self._ticking is not None:
@@ -127,6 +136,12 @@ class Streams:
         for client in self._clients:
             client.is_over = True
             client.wake.set()
+
+    def configured(self) -> None:
+        """Another configuration is in force: every decision that a page shows may differ."""
+        encoded_event = event("configuration", {"refetch": True})
+        for client in self._clients:
+            client.put(encoded_event)
 
     def _decided(self, found: PodEvent) -> None:
         if not self._clients:

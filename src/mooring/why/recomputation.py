@@ -47,6 +47,8 @@ class Recomputation:
         self._cluster = cluster
         self._configuration, self._registry = configuration, registry
         self.gates = gates or FeatureGates()
+        self.configured_times = 1
+        """How many configurations have been in force, this one included."""
         self._core: Core
         self._scheduler: Scheduler
         self._loop: VirtualTimeLoop

@@ -3,6 +3,7 @@
 import * as api from "./api.js";
 import { debounced, h, oneAtATime, show } from "./dom.js";
 import { count, counted, duration, visible } from "./format.js";
+import { configurationName } from "./frame.js";
 import { because } from "./moves.js";
 import { packed, unpacked } from "./routes.js";
 import { onTheme } from "./theme.js";
@@ -29,7 +30,7 @@ profiles:
           weight: 1
 `;
 
-export function view(main, { params, navigate, title }) {
+export function view(main, { store, params, navigate, title }) {
   title("Compare");
   const kept = unpacked(params.s) ?? {};
   const state = { first: kept.first ?? "", second: kept.second ?? OTHER, pods: kept.pods ?? EXAMPLE, count: kept.count ?? 20 };
@@ -72,7 +73,7 @@ export function view(main, { params, navigate, title }) {
     h("div", { class: "page-head" }, h("h1", {}, "Compare configurations"), h("p", { class: "note" }, "The same pods, on the same cluster, decided by both. Nothing is created.")),
     h("form", { class: "stack", "aria-label": "Compare", on: { submit: (event) => event.preventDefault() } },
       h("div", { class: "sides" },
-        h("div", { class: "card" }, text("config-first", "Configuration A", "first", 12, "Empty: the configuration of this page")),
+        h("div", { class: "card" }, text("config-first", "Configuration A", "first", 12, `Empty: ${store.cluster.configuration ? configurationName(store.cluster.configuration) : "the configuration of this page"}`)),
         h("div", { class: "card" }, text("config-second", "Configuration B", "second", 12))),
       h("div", { class: "card stack" },
         h("div", { class: "row" }, h("label", { for: "compare-count" }, "Place the pod below"), number, h("span", {}, "times, beside the pods that wait already.")),

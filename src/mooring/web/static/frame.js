@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { announce, debounced, h, show } from "./dom.js";
-import { count, counted } from "./format.js";
+import { clock, count, counted, visible } from "./format.js";
 import { address } from "./routes.js";
 import * as theme from "./theme.js";
 import { icon } from "./widgets.js";
@@ -45,6 +45,7 @@ export function makeFrame(top, store) {
     name.title = `${counted(counts.nodes, "node")}, ${counted(counts.pods, "pod")}`;
     show(pending, count(counts.pending), h("span", { class: "hidden" }, counts.pending === 1 ? " pending pod" : " pending pods"));
     pending.hidden = !counts.pending;
+    showConfiguration(store.cluster.configuration);
   };
   store.addEventListener("cluster", showCluster);
 
@@ -63,6 +64,23 @@ export function makeFrame(top, store) {
       status.className = `status ${tone}`;
     },
   };
+}
+
+/** Which configuration the decisions of the page are taken with. */
+function showConfiguration(configuration) {
+  const foot = document.getElementById("foot");
+  const { since, problem } = configuration ?? {};
+  const newer = problem ? ` A newer one cannot be used here: ${visible(problem)}` : "";
+  const text = configuration ? `Decided with ${configurationName(configuration)}, in use here since ${clock(since)}.${newer}` : "";
+  foot.hidden = !text;
+  if (foot.textContent !== text) foot.textContent = text;
+}
+
+export function configurationName({ origin, file }) {
+  if (origin === "scheduler") return "the configuration of the scheduler on this machine";
+  if (origin === "file") return `the configuration ${visible(file)}`;
+  if (origin === "recording") return "the configuration of the recording";
+  return "the default configuration";
 }
 
 function themeSwitch() {

@@ -1,7 +1,7 @@
 /** The page: takes the token from the link, shows the frame, and the view of the address. */
 
 import { keepToken, onUnauthorized, token } from "./api.js";
-import { h, show } from "./dom.js";
+import { announce, h, show } from "./dom.js";
 import { clock, duration } from "./format.js";
 import { makeFrame } from "./frame.js";
 import { address, parsed, tokenIn } from "./routes.js";
@@ -54,6 +54,7 @@ function start() {
     return begin();
   });
   store.addEventListener("status", showConnection);
+  store.addEventListener("configuration", decideAgain);
   setInterval(showConnection, 1000);
   if (token()) begin();
   else askForToken();
@@ -108,6 +109,16 @@ async function route() {
   window.scrollTo(0, 0);
   Object.assign(opened, view(main, context));
   if (!isFirst) main.focus({ preventScroll: true });
+}
+
+/** Another configuration is in force: what is shown was decided by the earlier one. The address has the view's state. */
+async function decideAgain() {
+  announce("The configuration has changed; what is shown was decided again.");
+  const focused = document.activeElement?.id;
+  current?.dispose?.();
+  current = { key: "" };
+  await route();
+  if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
 }
 
 /** Changes the params of the shown view; its address follows, without another entry in the history. */

@@ -1,7 +1,7 @@
 /**
  * The cluster as the page knows it: overview, columns of nodes, and decisions as they happen.
  *
- * Loaded once, then kept by the stream. Events: "cluster", "nodes", "queue", "decision", "status".
+ * Loaded once, then kept by the stream. Events: "cluster", "nodes", "queue", "decision", "configuration", "status".
  * A connection that is lost is made again, with growing pauses; what is shown stays and says how old it is.
  */
 
@@ -153,6 +153,11 @@ export class ClusterStore extends EventTarget {
     } else if (type === "nodes") await this.#changeNodes(found);
     else if (type === "queue") this.#emit("queue", found);
     else if (type === "decision") this.#addDecision(found);
+    else if (type === "decisions") this.#takeDecisions(found);
+    else if (type === "configuration") {
+      await this.reload();
+      this.#emit("configuration");
+    }
   }
 
   async #changeNodes({ revision, rows = {}, added = [], removed = [], refetch = false }) {
@@ -169,6 +174,12 @@ export class ClusterStore extends EventTarget {
     this.decisions.unshift(decision);
     if (this.decisions.length > KEPT_DECISIONS) this.decisions.length = KEPT_DECISIONS;
     this.#emit("decision", decision);
+  }
+
+  /** Those before the stream began: after a connection that was lost, they replace what is known. */
+  #takeDecisions(decisions) {
+    this.decisions = decisions.reverse().slice(0, KEPT_DECISIONS);
+    this.#emit("decision");
   }
 
   #become(status) {
