@@ -45,6 +45,7 @@ test-explore: $(INSTALLED_DEV) ## Run the tests in other orders with other examp
 lint: $(INSTALLED_DEV) ## Check formatting, lint rules, which package imports which, and words
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/oxlint --quiet --deny-warnings src/mooring/web/static tests/real_page_scripts
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python scripts/check-words
 

@@ -71,13 +71,14 @@ function query(params) {
 async function request(method, path, body, signal, accept = "application/json") {
   const headers = { Accept: accept };
   if (token()) headers.Authorization = `Bearer ${token()}`;
-  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const options = { method, headers, signal, cache: "no-store", credentials: "omit", referrerPolicy: "no-referrer" };
+  if (body !== undefined) {
+    headers["Content-Type"] = "application/json";
+    options.body = JSON.stringify(body);
+  }
   let response;
   try {
-    response = await fetch(BASE + path, {
-      method, headers, signal, cache: "no-store", credentials: "omit", referrerPolicy: "no-referrer",
-      body: body === undefined ? undefined : JSON.stringify(body),
-    });
+    response = await fetch(BASE + path, options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ApiError(0, { message: "The server does not respond. Does mooring web still run?" });

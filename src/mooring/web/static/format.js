@@ -107,6 +107,7 @@ export function listed(names, limit = Infinity, total = names.length) {
 
 /** Control and direction-changing characters made visible: a name cannot pretend to be another. */
 export function visible(text) {
+  // oxlint-disable-next-line no-control-regex -- these are what is looked for
   return String(text).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g, (each) =>
     `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );

@@ -6,8 +6,8 @@ import { count, counted, visible } from "./format.js";
 /** Steps that rejected something, as a list of bars; those that let every node pass are one line. */
 export function funnel(steps, total) {
   const nodes = total ?? steps[0]?.before ?? 0;
-  const rejecting = steps.filter((step) => step.rejected > 0);
-  const passing = steps.filter((step) => step.rejected === 0);
+  const rejecting = steps.filter((each) => each.rejected > 0);
+  const passing = steps.filter((each) => each.rejected === 0);
   const left = steps.length ? steps.at(-1).after : nodes;
   return h("div", { class: "funnel" },
     h("p", { class: "funnel-line", id: "funnel-line" }, funnelLine(steps, nodes)),
