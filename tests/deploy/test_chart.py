@@ -89,6 +89,13 @@ def test_the_default_values_give_what_the_command_writes():
     assert rendered() == documents(printed(f"--config={CHART / 'scheduler.yaml'}"))
 
 
+@pytest.mark.real
+def test_controllers_are_switched_on_by_a_value():
+    assert rendered("--set=controllers.enabled=true") == documents(
+        printed(f"--config={CHART / 'scheduler.yaml'}", "--controllers")
+    )
+
+
 OPTIONS = {
     "a second scheduler with a plugin of one's own": ("--plugins=quiet.py",),
     "a shadow": ("--plugins=quiet.py", "--as=shadow"),
@@ -101,6 +108,7 @@ OPTIONS = {
         *("--metrics-from=obs/app.kubernetes.io/name=prometheus", "--metrics-from=other"),
     ),
     "no scrapers": ("--plugins=quiet.py", "--metrics-from="),
+    "controllers": ("--plugins=quiet.py", "--controllers"),
     "no policy": ("--plugins=quiet.py", "--no-network-policy"),
 }
 

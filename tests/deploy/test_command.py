@@ -344,5 +344,28 @@ def test_controllers_have_an_account_and_rights_of_their_own():
     }
 
 
-def test_controllers_are_no_part_of_a_chart_or_a_static_pod():
-    assert "--controllers writes a Deployment" in refused(config(), "--controllers", "--helm-values")
+def test_controllers_elect_a_leader_with_a_lease_of_their_own():
+    documents = written(config(), "--controllers")
+    name = next(name for kind, name in documents if kind == "Deployment" and name.endswith("-controllers"))
+    assert documents["Deployment", name]["spec"]["replicas"] == 2
+    assert f"--leader-elect-resource-name={name}" in container(documents, name)["args"]
+    rules = documents["Role", f"mooring:{name}"]["rules"]
+    assert {
+        "apiGroups": ["coordination.k8s.io"],
+        "resources": ["leases"],
+        "resourceNames": [name],
+        "verbs": ["get", "update"],
+    } in rules
+
+
+def test_flags_of_controllers_are_those_of_the_command():
+    from mooring.cli.controllers import controllers
+
+    documents = written(config(), "--controllers")
+    name = next(name for kind, name in documents if kind == "Deployment" and name.endswith("-controllers"))
+    parsed = controllers.make_context("mooring controllers", list(container(documents, name)["args"])).params
+    assert (parsed["secure_port"], parsed["leader_elect_resource_name"]) == (10259, name)
+
+
+def test_controllers_are_no_part_of_a_static_pod():
+    assert "--controllers writes a Deployment" in refused(config(), "--controllers", "--as=replacement")

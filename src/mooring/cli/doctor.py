@@ -128,7 +128,7 @@ def plan_of(
     if changed := gates.changed():
         named += ["--feature-gates", ",".join(f"{name}={str(on).lower()}" for name, on in changed.items())]
     mode = ["--as", "shadow"] if shadow else []
-    wanted = election_of(configuration, election)
+    wanted = election_of(configuration.leader_election, election)
     if shadow and not wanted.explicit:
         wanted = dataclasses.replace(wanted, leader_elect=False)
     return PlannedScheduler(

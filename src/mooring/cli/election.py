@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -13,11 +14,11 @@ import click
 from mooring.base.errors import OperatorMistake, Problem
 from mooring.base.log import Log
 from mooring.cli.gotypes import Flag, GoBool, GoDuration
+from mooring.cli.output import print_line
 
 if TYPE_CHECKING:
     from mooring.client import Connection
     from mooring.client.fence import WriteFence
-    from mooring.config import Configuration
     from mooring.config.model import LeaderElection
     from mooring.scheduler.election.leadership import Leadership
     from mooring.scheduler.metrics import SchedulerMetrics
@@ -37,7 +38,7 @@ _UNSET = {
 }
 """The defaults where neither flag nor file has a value."""
 _FLAGS: Mapping[str, tuple[str, click.ParamType[Any], str, str]] = {
-    "--leader-elect": ("leader_elect", GoBool(), "BOOL", "Let one of several schedulers lead; the others stand by."),
+    "--leader-elect": ("leader_elect", GoBool(), "BOOL", "Let one of several replicas lead; the others stand by."),
     "--leader-elect-lease-duration": ("lease_duration_seconds", GoDuration(), "DURATION", "How long a lease holds."),
     "--leader-elect-renew-deadline": ("renew_deadline_seconds", GoDuration(), "DURATION", "When the leader gives up."),
     "--leader-elect-retry-period": ("retry_period_seconds", GoDuration(), "DURATION", "How often the lease is tried."),
@@ -56,11 +57,12 @@ def election_options(command: F) -> F:
     return command
 
 
-def election_of(configuration: Configuration, given: Mapping[str, Any]) -> LeaderElection:
-    """The values of the file; a flag that was given wins. Inconsistent values are refused, all at once."""
+def election_of(before: LeaderElection, given: Mapping[str, Any]) -> LeaderElection:
+    """The values of the file, or the defaults; a flag that was given wins. Inconsistent values are refused, all at
+    once."""
     by_parameter = {flag.lstrip("-").replace("-", "_"): (flag, field) for flag, (field, *_) in _FLAGS.items()}
     wanted = {by_parameter[name][1]: value for name, value in given.items() if value is not None}
-    election = dataclasses.replace(configuration.leader_election, **wanted)
+    election = dataclasses.replace(before, **wanted)
     problems = [
         Problem(by_parameter[name][0], message)
         for name in given
@@ -87,9 +89,14 @@ def fence_of(election: LeaderElection | None) -> WriteFence | None:
 
 
 def leadership(
-    election: LeaderElection, connection: Connection, fence: WriteFence, metrics: SchedulerMetrics
+    election: LeaderElection,
+    connection: Connection,
+    fence: WriteFence,
+    metrics: SchedulerMetrics | None = None,
+    *,
+    component: str = "default-scheduler",
 ) -> Leadership:
-    """The election, not begun yet."""
+    """The election, not begun yet. `component` is the source of its events."""
     from mooring.base.clock import SystemClock
     from mooring.scheduler.election.leadership import Leadership
 
@@ -98,10 +105,30 @@ def leadership(
         election,
         SystemClock(),
         fence,
+        component=component,
         on_lost=_end_at_once,
-        on_change=lambda leads: metrics.leads(election.resource_name, leads),
-        on_slow_path=lambda: metrics.took_slow_path(election.resource_name),
+        on_change=lambda leads: metrics.leads(election.resource_name, leads) if metrics is not None else None,
+        on_slow_path=lambda: metrics.took_slow_path(election.resource_name) if metrics is not None else None,
     )
+
+
+async def leads(leader: Leadership | None, ends: Sequence[asyncio.Task[Any]], purpose: str) -> bool:
+    """Wait until we lead, and report the leader meanwhile; False if one of `ends` came first.
+
+    `purpose` completes "Standing by to …".
+    """
+    if leader is None:
+        return True
+    leader.start()
+    standing_by = asyncio.create_task(leader.standing_by.wait())
+    leading = asyncio.create_task(leader.leading.wait())
+    await asyncio.wait([standing_by, leading, *ends], return_when=asyncio.FIRST_COMPLETED)
+    if standing_by.done() and not leading.done():
+        print_line(f"Standing by to {purpose}: {leader.leader} leads")
+    standing_by.cancel()
+    await asyncio.wait([leading, *ends], return_when=asyncio.FIRST_COMPLETED)
+    leading.cancel()
+    return leader.leading.is_set()
 
 
 def _end_at_once(error: BaseException) -> None:

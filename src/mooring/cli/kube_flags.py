@@ -75,7 +75,7 @@ class KubeFlags(msgspec.Struct, frozen=True):
         if kubeconfig:
             connection = dataclasses.replace(changed.client_connection, kubeconfig=kubeconfig)
             changed = dataclasses.replace(changed, client_connection=connection)
-        return dataclasses.replace(changed, leader_election=election_of(changed, self.election))
+        return dataclasses.replace(changed, leader_election=election_of(changed.leader_election, self.election))
 
     def connection(self, configuration: Configuration) -> Connection:
         """The API server to use."""

@@ -104,7 +104,7 @@ class ManifestInputs:
 @click.option("--cluster-dns", is_flag=True, help="Replacement: look names up in the cluster, not as the host does.")
 @click.option("--output", metavar="FOLDER", help="Write a file for each object, instead of printing them.")
 @click.option(
-    "--controllers", is_flag=True, help="Also run `mooring controllers`: status of PodGroups and ElasticQuotas."
+    "--controllers", is_flag=True, help="Also run `mooring controllers`: status of PodGroups and quotas, and events."
 )
 @click.option("--helm-values", is_flag=True, help="Print the values that make the Helm chart write the same.")
 @click.argument("flags", nargs=-1)
@@ -121,8 +121,8 @@ def manifests(output: str | None, helm_values: bool, controllers: bool, **option
       mooring manifests --config scheduler.yaml -- --leader-elect=false
     """
     wanted = Options(**options)
-    if controllers and (helm_values or wanted.mode == "replacement"):
-        raise click.UsageError("--controllers writes a Deployment; leave out --helm-values and --as replacement.")
+    if controllers and wanted.mode == "replacement":
+        raise click.UsageError("--controllers writes a Deployment; leave out --as replacement.")
     _check(wanted, helm_values)
     inputs = _inputs(wanted)
     if wanted.mode == "replacement":
@@ -134,7 +134,7 @@ def manifests(output: str | None, helm_values: bool, controllers: bool, **option
 
     deployed = _deployed(wanted, inputs)
     if helm_values:
-        print_yaml(values_text(deployed))
+        print_yaml(values_text(deployed, controllers=controllers))
         return
     documents = documents_of(deployed)
     if controllers:
@@ -240,7 +240,9 @@ def _election(options: Options, configuration: Configuration, flags: Sequence[st
     problems += _conflicts(parsed, options.config_file, [*options.plugins, *parsed["plugins"]])
     if problems:
         raise OperatorMistake.found_in("the command line", problems)
-    election = election_of(configuration, {name: parsed[name] for name in parsed if name.startswith("leader_elect")})
+    election = election_of(
+        configuration.leader_election, {name: parsed[name] for name in parsed if name.startswith("leader_elect")}
+    )
     # A shadow binds nothing: several may run, none must lead, and it gets no right to a lease.
     return replace(election, leader_elect=False) if mode is Mode.SHADOW else election
 

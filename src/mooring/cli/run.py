@@ -21,7 +21,7 @@ from mooring.cli.common import (
     verbosity_option,
 )
 from mooring.cli.configuration_flags import write_configuration
-from mooring.cli.election import fence_of, leadership
+from mooring.cli.election import fence_of, leadership, leads
 from mooring.cli.goflags import KubeSchedulerCommand
 from mooring.cli.gotypes import Flag, GoDuration
 from mooring.cli.kube_flags import KubeFlags, kube_scheduler_options
@@ -265,7 +265,7 @@ async def schedule(
         async with reloading(scheduler, source):
             is_ready = await _came(scheduler.ready, ends)
             keep_collector_calm()
-            if is_ready and await _leads(leader, ends, names, connection.address):
+            if is_ready and await leads(leader, ends, f"schedule for {names} on {connection.address}"):
                 print_line(f"Ready: {role.doing} {names} on {connection.address}")
                 await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         ended.cancel()
@@ -283,18 +283,3 @@ async def _came(event: asyncio.Event, ends: list[asyncio.Task[Any]]) -> bool:
     await asyncio.wait([coming, *ends], return_when=asyncio.FIRST_COMPLETED)
     coming.cancel()
     return event.is_set()
-
-
-async def _leads(leader: Leadership | None, ends: list[asyncio.Task[Any]], names: str, server: str) -> bool:
-    """Wait until we lead, and report the leader meanwhile; False if the shutdown came first."""
-    if leader is None:
-        return True
-    leader.start()
-    standing_by = asyncio.create_task(leader.standing_by.wait())
-    leading = asyncio.create_task(leader.leading.wait())
-    await asyncio.wait([standing_by, leading, *ends], return_when=asyncio.FIRST_COMPLETED)
-    if standing_by.done() and not leading.done():
-        print_line(f"Standing by to schedule for {names} on {server}: {leader.leader} leads")
-    standing_by.cancel()
-    leading.cancel()
-    return await _came(leader.leading, ends)

@@ -246,7 +246,7 @@ def serving_options(command: F) -> F:
     return port_option(KUBE_SCHEDULERS_PORT)(command)
 
 
-def port_option(default: int) -> Callable[[F], F]:
+def port_option(default: int, serving: str = "health, metrics and configuration") -> Callable[[F], F]:
     """`--secure-port` alone, where the other flags have no meaning."""
     return click.option(
         "--secure-port",
@@ -255,7 +255,7 @@ def port_option(default: int) -> Callable[[F], F]:
         default=default,
         show_default=True,
         metavar="PORT",
-        help="Serve health, metrics and configuration over HTTPS on this port; 0: do not serve.",
+        help=f"Serve {serving} over HTTPS on this port; 0: do not serve.",
     )
 
 
@@ -283,6 +283,18 @@ def secure_server(
         authorization=_connection("--authorization-kubeconfig", flags.authorization_kubeconfig) or own,
         decisions=DecisionPage(EXPLAIN_PATH, socket.respond) if (socket := scheduler.explain_socket) else None,
     )
+
+
+def health_server(port: int, checks: Mapping[str, Mapping[str, Check]]) -> SecureServer | None:
+    """A server of health checks alone, for any client; not started yet. None without a port."""
+    if not port:
+        return None
+    from mooring.base.clock import SystemClock
+    from mooring.scheduler.serving.health import Health
+    from mooring.scheduler.serving.server import SecureServer
+
+    options = ServingFlags(secure_port=port, authentication_skip_lookup=True).options()
+    return SecureServer(options, Health(checks), {}, SystemClock(), authentication=None, authorization=None)
 
 
 def served_pages(

@@ -185,17 +185,22 @@ def _pod(deployed: Deployed) -> Document:
     if deployed.plugins:
         volumes.append({"name": "plugins", "configMap": {"name": f"{deployed.name}-plugins"}})
     volumes.append({"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}})
-    apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": deployed.selector}}
-    preferred = [{"weight": 100, "podAffinityTerm": apart}]
     return {
         "serviceAccountName": deployed.name,
         "automountServiceAccountToken": True,
         "priorityClassName": "system-cluster-critical",
-        "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}},
+        "affinity": apart(deployed.selector),
         "securityContext": dict(_POD_CONTEXT),
         "containers": [_container(deployed)],
         "volumes": volumes,
     }
+
+
+def apart(selector: Mapping[str, str]) -> Document:
+    """Replicas on different nodes, if that is possible."""
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": dict(selector)}}
+    preferred = [{"weight": 100, "podAffinityTerm": term}]
+    return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
 
 
 _POD_CONTEXT: Document = {
@@ -236,9 +241,7 @@ def _container(deployed: Deployed) -> Document:
         # Events about a reloaded configuration are about this pod.
         "env": [_of_the_pod("POD_NAME", "metadata.name"), _of_the_pod("POD_NAMESPACE", "metadata.namespace")],
         "ports": [{"name": "https", "containerPort": PORT}],
-        "startupProbe": _probe("/livez", period=5, failures=24),
-        "livenessProbe": _probe("/livez", period=10, failures=8),
-        "readinessProbe": _probe("/readyz", period=5, failures=3),
+        **health_probes(),
         "resources": deployed.resources,
         "securityContext": dict(_CONTAINER_CONTEXT),
         "volumeMounts": mounts,
@@ -247,6 +250,14 @@ def _container(deployed: Deployed) -> Document:
 
 def _of_the_pod(name: str, field: str) -> Document:
     return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": field}}}
+
+
+def health_probes() -> dict[str, Any]:
+    return {
+        "startupProbe": _probe("/livez", period=5, failures=24),
+        "livenessProbe": _probe("/livez", period=10, failures=8),
+        "readinessProbe": _probe("/readyz", period=5, failures=3),
+    }
 
 
 def _probe(path: str, *, period: int, failures: int) -> dict[str, Any]:

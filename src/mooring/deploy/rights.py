@@ -98,7 +98,7 @@ def rights_of(
         if not only_reads:
             found += _writes(entry, points, gates)
     if election.leader_elect:
-        found += _election(election)
+        found += election_rights(election)
     if serves:
         found += (_right(kind, "create", SERVING) for kind in (TOKEN_REVIEWS, ACCESS_REVIEWS))
     return _merged(found)
@@ -182,7 +182,7 @@ def _returned_types(post_filter: Any) -> set[Any]:
     return set(typing.get_args(annotation) or (annotation,))
 
 
-def _election(election: LeaderElection) -> Iterator[Right]:
+def election_rights(election: LeaderElection) -> Iterator[Right]:
     namespace, name = election.resource_namespace, election.resource_name
     # What is to be created has no name yet that a rule could require.
     yield _right(LEASES, "create", ELECTION, namespace=namespace)

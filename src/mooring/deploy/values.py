@@ -6,7 +6,9 @@ as the rest is.
 
 from __future__ import annotations
 
+from mooring.deploy.controllers import REPLICAS, controller_flags, controller_resources, controller_rights
 from mooring.deploy.manifests import Deployed
+from mooring.deploy.rights import Right
 from mooring.deploy.rules import rules_of
 from mooring.deploy.writing import Document, dump, plain
 
@@ -16,15 +18,15 @@ HEADING = """\
 """
 
 
-def values_text(deployed: Deployed) -> str:
-    return HEADING + dump(values_of(deployed), compact=True)
+def values_text(deployed: Deployed, *, controllers: bool = False) -> str:
+    return HEADING + dump(values_of(deployed, controllers=controllers), compact=True)
 
 
-def values_of(deployed: Deployed) -> Document:
+def values_of(deployed: Deployed, *, controllers: bool = False) -> Document:
+    """`controllers`: whether the chart runs `mooring controllers`, too."""
     repository, colon, tag = deployed.image.rpartition(":")
     if not colon or "/" in tag:
         repository, tag = deployed.image, ""
-    rules = rules_of(deployed.rights)
     return {
         "name": deployed.name,
         "image": {"repository": repository, "tag": tag, "pullPolicy": "IfNotPresent"},
@@ -40,11 +42,25 @@ def values_of(deployed: Deployed) -> Document:
             "from": deployed.ingress.peers if deployed.ingress is not None else [],
         },
         "rbac": {
-            "clusterRules": plain(list(rules.get("", ()))),
-            # A list: Helm would merge the values of one namespace into the default values of another.
-            "namespacedRules": [
-                {"namespace": namespace, "rules": plain(list(rules[namespace]))} for namespace in rules if namespace
-            ],
+            **_rules(deployed.rights),
             "readsAuthentication": deployed.reads_authentication,
         },
+        "controllers": {
+            "enabled": controllers,
+            "replicas": REPLICAS,
+            "flags": list(controller_flags(deployed.name)),
+            "resources": controller_resources(deployed),
+            **_rules(controller_rights(deployed.name)),
+        },
+    }
+
+
+def _rules(rights: tuple[Right, ...]) -> Document:
+    rules = rules_of(rights)
+    return {
+        "clusterRules": plain(list(rules.get("", ()))),
+        # A list: Helm would merge the values of one namespace into the default values of another.
+        "namespacedRules": [
+            {"namespace": namespace, "rules": plain(list(rules[namespace]))} for namespace in rules if namespace
+        ],
     }

@@ -12,6 +12,16 @@ app.kubernetes.io/instance: {{ include "mooring.name" . }}
 app.kubernetes.io/component: scheduler
 {{- end }}
 
+{{- define "mooring.controllerSelector" -}}
+app.kubernetes.io/name: mooring
+app.kubernetes.io/instance: {{ include "mooring.name" . }}-controllers
+{{- end }}
+
+{{- define "mooring.controllerLabels" -}}
+{{ include "mooring.controllerSelector" . }}
+app.kubernetes.io/component: controllers
+{{- end }}
+
 {{- define "mooring.subjects" -}}
 - kind: ServiceAccount
   name: {{ include "mooring.name" . }}

@@ -1,4 +1,4 @@
-"""Leader election for one scheduler process, on a thread of its own: a long decision never costs the lease."""
+"""Leader election for one process, on a thread of its own: a long decision never costs the lease."""
 
 from __future__ import annotations
 
@@ -42,6 +42,7 @@ class Leadership:
         clock: Clock,
         fence: WriteFence,
         *,
+        component: str = "default-scheduler",
         on_lost: Callable[[BaseException], None],
         on_change: Callable[[bool], None] = lambda _: None,
         on_slow_path: Callable[[], None] = lambda: None,
@@ -50,6 +51,8 @@ class Leadership:
         self._settings = settings
         self._clock = clock
         self._fence = fence
+        self._component = component
+        """The source of events about the lease."""
         self._on_change = on_change
         self._on_slow_path = on_slow_path
         self._thread = SideThread("leader election", self._run, on_lost)
@@ -152,8 +155,8 @@ class Leadership:
             "reason": "LeaderElection",
             "message": f"{self.identity} {what}",
             "type": "Normal",
-            "source": {"component": "default-scheduler"},
-            "reportingComponent": "default-scheduler",
+            "source": {"component": self._component},
+            "reportingComponent": self._component,
             "count": 1,
             "firstTimestamp": now,
             "lastTimestamp": now,

@@ -118,7 +118,7 @@ class SecureServer:
             certificates = ServingCertificates(options.tls, hosts, self._clock.now())
             authentication = await _client(stack, self._authentication)
             authorization = await _client(stack, self._authorization)
-            if authorization is None:
+            if authorization is None and self._pages:
                 _log.warning(
                     "Other paths are served to members of system:masters only: without --authorization-kubeconfig "
                     "no API server can review access",
