@@ -76,6 +76,8 @@ def replay(
     if config_file is None and not again:
         _show(recording, [each for each in recording.decisions if wanted(each)], output)
         return 0
+    if not gates.changed():
+        gates = recording.gates
     return _replay(recording, wanted, config_file, plugins, gates, output)
 
 

@@ -16,7 +16,7 @@ from mooring.objects import Node, Pod
 from mooring.objects.meta import KubeObject
 from mooring.recording import rows
 from mooring.recording.ledger import POD, Ledger
-from mooring.recording.recorder import ASSUMED, Item, What
+from mooring.recording.recorder import ASSUMED, EXTENDED, LIMITED, WITHDRAWN, Item, What
 from mooring.snapshots.pruning import Pruning
 from mooring.snapshots.taking import NEVER
 
@@ -61,7 +61,10 @@ class RowEncoder:
             case What.NOTED:
                 row = rows.Noted(time=time, uid=subject, notes=detail)
             case What.CONFIGURED:
-                row = rows.Configured(time=time, configuration=subject, profiles=detail[0], kinds=detail[1])
+                profiles, kinds, gates = detail
+                row = rows.Configured(
+                    time=time, configuration=subject, profiles=profiles, kinds=kinds, feature_gates=gates
+                )
             case What.GAP:
                 self.number += subject
                 row = rows.MissingDecisions(time=time, decisions=subject)
@@ -122,7 +125,8 @@ class RowEncoder:
         self.number += 1
         if detail & ASSUMED:
             self.ledger.assume(evidence.uid, evidence.node or "")
-        return _DECIDED % (time, self.number, _OUTCOMES[outcome_of(evidence)], _DETAILS[detail], rows.encode(evidence))
+        outcome = rows.REFUSED if detail & WITHDRAWN else outcome_of(evidence)
+        return _DECIDED % (time, self.number, _OUTCOMES[outcome], _DETAILS[detail & ~WITHDRAWN], rows.encode(evidence))
 
     def _confirmed(self, time: float, pod: Pod, labels: dict[str, str] | None) -> bytes:
         uid, version = pod.metadata.uid, pod.metadata.resource_version
@@ -137,7 +141,14 @@ class RowEncoder:
 
 _DECIDED = b'{"row":"decision","time":%.6f,"number":%d,"outcome":%b%b,"evidence":%b}'
 _OUTCOMES = {each: rows.encode(each) for each in (rows.BOUND, rows.REFUSED, rows.PREEMPTED, rows.FAILED)}
-_DETAILS = (b"", b',"isExtended":true', b',"isAssumed":true', b',"isAssumed":true,"isExtended":true')
+_DETAILS = tuple(
+    b"".join(
+        b',"%b":true' % name
+        for bit, name in ((ASSUMED, b"isAssumed"), (EXTENDED, b"isExtended"), (LIMITED, b"isLimited"))
+        if details & bit
+    )
+    for details in range(8)
+)
 """By the sum of a decision's details."""
 
 

@@ -16,6 +16,8 @@ import msgspec
 
 from mooring.base.errors import OperatorMistake
 from mooring.base.nesting import Decoder
+from mooring.framework import FeatureGates
+from mooring.framework.gate_table import GATES
 from mooring.objects import Node, Pod
 from mooring.objects.meta import KubeObject
 from mooring.recording import rows
@@ -116,6 +118,11 @@ class Recording:
         return next(iter(self.headers.values()))
 
     @property
+    def gates(self) -> FeatureGates:
+        """The feature gates of the scheduler that recorded, as far as this version has them."""
+        return FeatureGates({name: on for name, on in self.header.feature_gates.items() if name in GATES})
+
+    @property
     def times(self) -> tuple[float, float]:
         """Of the first decision and of the last."""
         if not self.decisions:
@@ -146,7 +153,7 @@ class Recording:
                             about.pod,
                             about.uid,
                             row.outcome,
-                            about.node,
+                            about.node if row.outcome == rows.BOUND else None,
                             messages.setdefault(about.message, about.message),
                             segment,
                             member.offset,
@@ -242,7 +249,13 @@ class Recording:
 def _configured(header: rows.SegmentHeader, row: rows.AnyRow) -> rows.SegmentHeader:
     """The first segment begins before the scheduler has a configuration."""
     assert isinstance(row, rows.Configured)
-    return msgspec.structs.replace(header, configuration=row.configuration, profiles=row.profiles, kinds=row.kinds)
+    return msgspec.structs.replace(
+        header,
+        configuration=row.configuration,
+        profiles=row.profiles,
+        kinds=row.kinds,
+        feature_gates=row.feature_gates,
+    )
 
 
 def _decoded(path: Path | str, line: bytes) -> rows.AnyRow:

@@ -11,12 +11,15 @@ import contextlib
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 from typing import Any, TypeAlias
 
+import msgspec
+
 from mooring.base.clock import Clock
 from mooring.engine.evidence import EvidenceRecord
+from mooring.framework import FeatureGates
 from mooring.objects import Pod
 from mooring.objects.meta import KubeObject
 from mooring.objects.object_store import Present
@@ -35,7 +38,7 @@ class What(IntEnum):
 
 Item: TypeAlias = tuple[What, float, Any, Any] | list[Any]
 """What, when, subject, detail. That of a decision is a list: that its pod was assumed is added to it."""
-EXTENDED, ASSUMED = 1, 2
+EXTENDED, ASSUMED, LIMITED, WITHDRAWN = 1, 2, 4, 8
 """Details of a decision, added up."""
 
 
@@ -54,12 +57,16 @@ class Recorder:
         self._dropped_now = 0
         self.dropped = 0
         """Decisions that are missing, in all."""
+        self._gates: dict[str, bool] = {}
+        self._tried: frozenset[str] = frozenset()
+        """The uids of pods that are being tried."""
         self.is_on = True
         self.wake = threading.Event()
 
-    def use_clock(self, clock: Clock) -> None:
-        """From now on, rows have the times of the scheduler's clock."""
+    def use(self, clock: Clock, gates: FeatureGates) -> None:
+        """From now on, rows have the times of the scheduler's clock, and configurations its feature gates."""
         self.now = clock.now
+        self._gates = gates.changed()
 
     # Changes
 
@@ -79,6 +86,8 @@ class Recorder:
 
     def assumed(self, uid: str, node: str) -> None:
         """Most pods are assumed right after their decision, which then has this too: no row of its own."""
+        if uid in self._tried:
+            return
         if not self._is_late:
             with contextlib.suppress(IndexError):
                 last = self._items[-1]
@@ -88,18 +97,39 @@ class Recorder:
         self._add((What.ASSUMED, self.now(), uid, node))
 
     def forgotten(self, uid: str) -> None:
-        self._add((What.FORGOTTEN, self.now(), uid, None))
+        if uid not in self._tried:
+            self._add((What.FORGOTTEN, self.now(), uid, None))
 
     def nominated(self, uid: str, node: str) -> None:
-        self._add((What.NOMINATED, self.now(), uid, node))
+        if uid not in self._tried:
+            self._add((What.NOMINATED, self.now(), uid, node))
+
+    @contextlib.contextmanager
+    def trial(self, uids: Iterable[str]) -> Iterator[None]:
+        """While inside, these pods are tried on nodes, and all of it is undone: no change of theirs is recorded."""
+        self._tried = frozenset(uids)
+        try:
+            yield
+        finally:
+            self._tried = frozenset()
 
     def configured(self, configuration: dict[str, Any], profiles: Iterable[str], kinds: Iterable[str]) -> None:
-        self._add((What.CONFIGURED, self.now(), configuration, (sorted(profiles), sorted(kinds))))
+        self._add((What.CONFIGURED, self.now(), configuration, (sorted(profiles), sorted(kinds), self._gates)))
 
     # Decisions
 
-    def decided(self, evidence: EvidenceRecord, is_extended: bool = False) -> None:
-        self._add([What.DECIDED, self.now(), evidence, EXTENDED if is_extended else 0])
+    def decided(self, evidence: EvidenceRecord, *, is_extended: bool = False) -> None:
+        self._add([What.DECIDED, self.now(), evidence, EXTENDED * is_extended])
+
+    def member_decided(self, evidence: EvidenceRecord, *, is_limited: bool, withdrawn: str = "") -> None:
+        """About a member of a pod group; `is_limited`: only the nodes of a placement were candidates.
+
+        With `withdrawn`, a message, it is not bound: the group does not fit.
+        """
+        details = LIMITED * is_limited
+        if withdrawn and evidence.node is not None:
+            evidence, details = msgspec.structs.replace(evidence, message=withdrawn), details + WITHDRAWN
+        self._add([What.DECIDED, self.now(), evidence, details])
 
     def held(self, pod: str, uid: str, evidence: dict[str, Any]) -> None:
         self._add((What.HELD, self.now(), evidence, (pod, uid)))

@@ -34,6 +34,8 @@ class SegmentHeader(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     """The kinds that the plugins read, as `kubectl get` names them."""
     configuration: dict[str, Any] = {}
     """Without credentials."""
+    feature_gates: dict[str, bool] = {}
+    """Those that are not as they are by default."""
     annotations: list[str] = []
     """Which were kept, besides those that scheduling reads."""
     mooring_version: str = __version__
@@ -105,10 +107,13 @@ class Decided(RecordedRow, tag="decision", kw_only=True, frozen=True):
     number: int = 0
     """Counted from the beginning."""
     outcome: str
+    """`refused` also for a pod that fits the node of the evidence, and whose group does not fit."""
     is_assumed: bool = False
     """The pod was assumed on the node of the decision: the next decision counts it there."""
     is_extended: bool = False
     """Extenders took part: what they returned is not recorded."""
+    is_limited: bool = False
+    """Only the nodes of a placement were candidates: which is not recorded."""
     evidence: EvidenceRecord
 
 
@@ -141,6 +146,7 @@ class Configured(RecordedRow, tag="configured", kw_only=True, frozen=True):
     profiles: list[str]
     kinds: list[str]
     configuration: dict[str, Any]
+    feature_gates: dict[str, bool] = {}
 
 
 class Opened(RecordedRow, tag="opened", kw_only=True, frozen=True):

@@ -143,9 +143,11 @@ class RecordingWriter:
         elif item[2]:
             _log.warning("The recording fell behind; decisions are missing in it", decisions=item[2])
 
-    def _adopt(self, configuration: dict[str, Any], profiles: list[str], kinds: list[str]) -> None:
+    def _adopt(
+        self, configuration: dict[str, Any], profiles: list[str], kinds: list[str], gates: dict[str, bool]
+    ) -> None:
         self._header = msgspec.structs.replace(
-            self._header, configuration=configuration, profiles=profiles, kinds=kinds
+            self._header, configuration=configuration, profiles=profiles, kinds=kinds, feature_gates=gates
         )
 
     # The file

@@ -33,9 +33,10 @@ from mooring.simulator.virtual_time import SimulatedClock, VirtualTimeLoop
 
 YIELD_EVERY = 16
 """Decisions between two moments at which Ctrl-C ends it."""
-HELD, EXTENDED, UNKNOWN = (
+HELD, EXTENDED, LIMITED, UNKNOWN = (
     "no decision was made: the attempt was held",
     "extenders took part, and what they returned is not recorded",
+    "a pod group was placed on a part of the nodes, and which is not recorded",
     "the pod is not in the recording",
 )
 
@@ -95,7 +96,7 @@ def replay(
     wanted: Wanted = lambda _decision: True,
     progress: Progress = lambda _count: None,
 ) -> ReplayResult:
-    """Decide the wanted decisions again. Without a configuration: by the one that was recorded."""
+    """Decide the wanted decisions again. Without a configuration or gates: by those that were recorded."""
     result = ReplayResult()
     again = Replay(recording, configuration, registry, gates=gates, wanted=wanted)
     found: list[ReplayedDecision] = []
@@ -122,7 +123,7 @@ class Replay:
         self._recording = recording
         self._configuration = configuration
         self._registry = registry
-        self._gates = gates or FeatureGates()
+        self._gates = gates or recording.gates
         self._wanted = wanted
 
     def run(self, progress: Progress, found: list[ReplayedDecision]) -> None:
@@ -292,6 +293,8 @@ class _SegmentReplay:
             return ReplayedDecision(**was, skipped=HELD)
         if row.is_extended:
             return ReplayedDecision(**was, skipped=EXTENDED)
+        if row.is_limited:
+            return ReplayedDecision(**was, skipped=LIMITED)
         evidence = row.evidence
         pod = self._state.waiting.get(evidence.uid)
         if pod is None:
@@ -304,7 +307,8 @@ class _SegmentReplay:
         decision = self._decide(profile, pod, evidence, self._cache)
         would = decision.record()
         kind = outcome_of(would)
-        differs = (decision.node, kind) != (recorded.node, recorded.kind) or _plan(would) != _plan(evidence)
+        was_decided = evidence.node, outcome_of(evidence), _plan(evidence)
+        differs = (decision.node, kind, _plan(would)) != was_decided
         move = self._explained(decision, evidence, recorded) if differs else None
         if decision.node is not None and decision.node == evidence.node and reserve(profile, decision) is None:
             self._reserved[evidence.uid] = profile, decision

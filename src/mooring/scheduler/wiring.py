@@ -209,7 +209,7 @@ def build_core(
     pods = PodFeed(state, queue, names, observers, publishes_pending=publishes_pending)
     if recorder is not None:
         pods = RecordingPodFeed(recorder, state, queue, names, observers, publishes_pending=publishes_pending)
-        recorder.use_clock(clock)
+        recorder.use(clock, gates)
         record_configuration(recorder, configuration, assembly.current)
     failures = FailureHandler(queue, pods, reporter, metrics)
     documents, extenders = None, None
@@ -404,6 +404,7 @@ def _pod_group_cycle(
         gates=services.gates,
         clock=core.clock,
         seeds=seeds,
+        recorder=core.recorder,
     )
 
 

@@ -126,7 +126,7 @@ class Recordings(Generic[A]):
             raise RequestError(400, f"the request cannot be read: {error}.") from error
         if not text:
             raise RequestError(400, "give the configuration to replay with, as YAML.", field="config")
-        configuration = loaded_text(text, self._registry, self._gates, "config")
+        configuration = loaded_text(text, self._registry, self._gates_of(recording), "config")
         found = await self._run(self._replayed, recording, configuration)
         found["differing"] = [each for each in found["differing"] if rights.may_see(each["pod"].partition("/")[0])]
         return await json_response(request, redacted(found, self._hidden(recording, rights)))
@@ -171,12 +171,16 @@ class Recordings(Generic[A]):
         while len(self._views) >= KEPT_CLUSTERS:
             self._views.popitem(last=False)[1][1].__exit__(None, None, None)
         recomputation = Recomputation(
-            cluster_at(recording, index), self._configured(recording, index), self._registry, self._gates
+            cluster_at(recording, index), self._configured(recording, index), self._registry, self._gates_of(recording)
         )
         recomputation.__enter__()
         made = self._view(file_mirror(Path(self.path).name, "recording", recomputation, self._registry))
         self._views[index] = made, recomputation
         return made
+
+    def _gates_of(self, recording: Recording) -> FeatureGates:
+        """Those of the command line, if it sets any; otherwise those of the scheduler that recorded."""
+        return self._gates if self._gates.changed() else recording.gates
 
     def _configured(self, recording: Recording, index: int) -> Configuration:
         """The recorded configuration, if it can be loaded here."""
@@ -184,7 +188,10 @@ class Recordings(Generic[A]):
             with contextlib.suppress(MooringError):
                 text = msgspec.json.encode(recording.configuration_at(index)).decode()
                 return load_configuration(
-                    text, source="the recorded configuration", registry=self._registry, gates=self._gates
+                    text,
+                    source="the recorded configuration",
+                    registry=self._registry,
+                    gates=self._gates_of(recording),
                 ).configuration
         return self._configuration
 
@@ -195,7 +202,7 @@ class Recordings(Generic[A]):
             if time.monotonic() > deadline:
                 raise _OutOfTime
 
-        again = Replay(recording, configuration, self._registry, gates=self._gates)
+        again = Replay(recording, configuration, self._registry, gates=self._gates_of(recording))
         try:
             again.run(progress, found)
         except _OutOfTime:

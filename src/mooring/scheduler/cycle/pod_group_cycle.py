@@ -7,6 +7,7 @@ the members that fit are then assumed, reserved, permitted and bound together.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Iterator, Sequence
 from typing import Protocol
 
@@ -19,6 +20,7 @@ from mooring.engine.placements import best_placement, generate_placements
 from mooring.framework import Assignment, FeatureGates, GroupPlacement, PodGroupInfo, ProposedPlacement
 from mooring.framework.verdicts import Code, Refusal
 from mooring.queue import QueuedPodInfo, SchedulingQueue
+from mooring.recording import Recorder
 from mooring.scheduler.cycle.binding_cycle import Placement, internal
 from mooring.scheduler.cycle.executor import Executor
 from mooring.scheduler.cycle.failure_handler import FailureHandler
@@ -95,6 +97,7 @@ class PodGroupCycle:
         gates: FeatureGates,
         clock: Clock,
         seeds: Iterator[int],
+        recorder: Recorder | None = None,
     ) -> None:
         self._state = state
         self._queue = queue
@@ -111,6 +114,7 @@ class PodGroupCycle:
         self._preempts = gates.on("WorkloadAwarePreemption")
         self._clock = clock
         self._seeds = seeds
+        self._recorder = recorder
 
     async def schedule(self, popped: QueuedPodInfo, decide: DecideMember) -> None:
         """Run the cycle for the group of a pod that was just popped."""
@@ -128,13 +132,16 @@ class PodGroupCycle:
         _log.v(3).info("Attempting to schedule pod group", podGroup=group.key)
         began = self._metrics.now()
         try:
-            # 2. Try the members together; undo everything.
-            result = await self._tried(attempt, decide)
-            self._metrics.pod_group_decided(self._metrics.now() - began)
-            # 3. The group does not fit: see whether it would without other pods.
-            if self._preempts and result.status.code is Code.UNSCHEDULABLE:
-                await self._preempt(attempt, result, decide)
+            with contextlib.nullcontext() if self._recorder is None else self._recorder.trial(attempt.left):
+                # 2. Try the members together; undo everything.
+                result = await self._tried(attempt, decide)
+                self._metrics.pod_group_decided(self._metrics.now() - began)
+                # 3. The group does not fit: see whether it would without other pods.
+                if self._preempts and result.status.code is Code.UNSCHEDULABLE:
+                    await self._preempt(attempt, result, decide)
             # 4. Bind the members, or requeue them.
+            if self._recorder is not None and not result.status.is_success:
+                self._record_refused(self._recorder, result)
             self._submit(attempt, result)
         except BaseException as error:
             if not is_its_own(error):
@@ -269,6 +276,8 @@ class PodGroupCycle:
         member.decision = decision
         if runs_post_filters:
             self._executor.record(pod, decision)
+            if self._recorder is not None:
+                member.evidence, member.is_limited = decision.record(), among is not None
         if decision.fault is not None:
             member.fault = decision.fault
             return None
@@ -351,11 +360,25 @@ class PodGroupCycle:
 
     # 4. The outcome for each member
 
+    @staticmethod
+    def _record_refused(recorder: Recorder, result: GroupResult) -> None:
+        """The decisions about the members of a group that does not fit; each counts those before it where they fit."""
+        for member in result.members:
+            if member.evidence is not None:
+                recorder.member_decided(member.evidence, is_limited=member.is_limited, withdrawn=result.status.message)
+                if member.node:
+                    recorder.assumed(member.queued.pod.uid, member.node)
+        for member in reversed(result.members):
+            if member.evidence is not None and member.node:
+                recorder.forgotten(member.queued.pod.uid)
+
     def _submit(self, attempt: Attempt, result: GroupResult) -> None:
         members = {each.queued.pod.uid: each for each in result.members}
         for queued in attempt.queued:
             member = members.get(queued.pod.uid)
             attempt.ended(queued)
+            if self._recorder is not None and result.status.is_success and member and member.evidence is not None:
+                self._recorder.member_decided(member.evidence, is_limited=member.is_limited)
             if self._pods.latest(queued.pod.uid) is None:  # deleted or bound while extenders were awaited
                 self._failures.drop(queued.pod)
             elif result.status.is_error:

@@ -8,6 +8,7 @@ import msgspec
 
 from mooring.base.errors import PluginFault
 from mooring.engine import Decision, Permitted, PlacementRefused
+from mooring.engine.evidence import EvidenceRecord
 from mooring.framework.verdicts import Code, Refusal
 from mooring.queue import QueuedPodInfo
 
@@ -56,6 +57,10 @@ class MemberResult(msgspec.Struct):
 
     queued: QueuedPodInfo
     decision: Decision | None = None
+    evidence: EvidenceRecord | None = None
+    """Of the decision, where it is recorded."""
+    is_limited: bool = False
+    """Only the nodes of a placement were candidates."""
     node: str = ""
     """Where it was assumed; "" if nowhere."""
     requires_preemption: bool = False

@@ -107,7 +107,7 @@ class SchedulingCycle:
                 self._next_starts[profile.name] = decision.next_start
                 self._executor.record(pod, decision)
                 if self._recorder is not None:
-                    self._recorder.decided(decision.record(), is_extended)
+                    self._recorder.decided(decision.record(), is_extended=is_extended)
                 # 3. A plugin or an extender failed: requeue with the error backoff.
                 if decision.fault is not None:
                     self._failures.error(queued, decision.fault)
