@@ -132,6 +132,9 @@ class Hint:
     per_template: bool
     """Whether `test` reads nothing of the pod but its namespace, labels, spec and reported resources, and whether it is
     the changed object itself. Then it runs once for all rejected pods that are alike in these."""
+    within_pod_group: bool
+    """Whether `test` passes only for pods of one pod group: that of the changed pod, or the changed PodGroup. Then it
+    runs for no others."""
 
     def __init__(
         self,
@@ -140,6 +143,7 @@ class Hint:
         test: HintTest | None = None,
         *,
         per_template: bool = False,
+        within_pod_group: bool = False,
     ) -> None:
         name = resource if isinstance(resource, str) else resource_name(resource)
         if name.isidentifier() and name not in _NAMES and (meant := did_you_mean(name, _NAMES)):
@@ -148,6 +152,7 @@ class Hint:
         object.__setattr__(self, "action", action)
         object.__setattr__(self, "test", test)
         object.__setattr__(self, "per_template", per_template or test is None)
+        object.__setattr__(self, "within_pod_group", within_pod_group)
 
     def matches(self, event: ClusterEvent) -> bool:
         """Whether the event is one of those listed.

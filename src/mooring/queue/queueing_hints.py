@@ -16,8 +16,11 @@ from mooring.base.log import Log
 from mooring.framework.events import Action, ClusterEvent, Hint
 from mooring.framework.verdicts import Refusal
 from mooring.objects.core import Pod
+from mooring.objects.placed import PlacedPod
+from mooring.objects.pod_groups import PodGroup
 from mooring.queue.observer import QueueObserver
 from mooring.queue.queued_pod_info import QueuedPodInfo
+from mooring.queue.unschedulable_pods import PodGroupKey, WaitingFor
 
 PreEnqueue = Callable[[Pod], Refusal | None]
 PodFilter = Callable[[Pod], bool]
@@ -103,6 +106,15 @@ class QueueingHints:
         """Whether any plugin of any profile registered the event. Wildcards always count."""
         return event.is_wildcard or bool(self.hints_for(event))
 
+    def concerned_by(self, event: ClusterEvent, old: Any, new: Any) -> Iterator[WaitingFor]:
+        """Which rejected pods the event, no wildcard, may move: by profile, plugin and pod group."""
+        pod_groups = set(_pod_groups(*(each for each in (old, new) if each is not None)))
+        for scheduler_name, of_plugins in self.hints_for(event).items():
+            for plugin, hints in of_plugins.items():
+                is_within = all(hint.within_pod_group for hint in hints)
+                for pod_group in pod_groups if is_within else (None,):
+                    yield scheduler_name, plugin, pod_group
+
     def moves(
         self,
         groups: Iterable[Mapping[str, QueuedPodInfo]],
@@ -185,3 +197,19 @@ class QueueingHints:
             )
             self._on_fault(plugin, QUEUEING_HINT)
             return ERROR
+
+
+def _pod_groups(*changed: Any) -> Iterator[PodGroupKey | None]:
+    """The pod groups that the objects belong to, or are. None for an object that is neither pod nor PodGroup."""
+    for each in changed:
+        match each:
+            case Pod():
+                if name := each.pod_group_name:
+                    yield each.namespace, name
+            case PlacedPod():
+                if each.group:
+                    yield each.namespace, each.group
+            case PodGroup():
+                yield each.namespace, each.name
+            case _:
+                yield None

@@ -1,17 +1,23 @@
 """Unschedulable and gated pods: rejected by a plugin, they wait for an event.
 
 They are grouped by what queueing hints read of them: the template, and the plugins that rejected them. Groups are
-indexed by those plugins, so that an event visits only groups of plugins that registered it.
+indexed by those plugins and by the pod group of their pods, so that an event visits only groups of plugins that
+registered it, and of one pod group where their hints are about it.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from mooring.objects.pod_templates import PodTemplate
 from mooring.queue.queued_pod_info import Place, QueuedPodInfo
+
+PodGroupKey = tuple[str, str]
+"""Namespace and name of a pod group."""
+WaitingFor = tuple[str, str, PodGroupKey | None]
+"""A profile, a plugin that rejected pods, and their pod group; None: whatever their pod group is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +26,7 @@ class Alike:
 
     scheduler_name: str
     template: PodTemplate
+    pod_group: PodGroupKey | None
     gating_plugin: str | None
     unschedulable_plugins: frozenset[str]
     pending_plugins: frozenset[str]
@@ -33,11 +40,12 @@ class Alike:
         )
 
     @property
-    def index_keys(self) -> Iterator[tuple[str, str]]:
+    def index_keys(self) -> Iterator[WaitingFor]:
         # Only the gating plugin's events can admit a gated pod.
         rejectors = self.unschedulable_plugins | self.pending_plugins
         plugins = rejectors if self.gating_plugin is None else (self.gating_plugin,)
-        return ((self.scheduler_name, plugin) for plugin in plugins)
+        pod_groups = {None, self.pod_group}
+        return ((self.scheduler_name, plugin, pod_group) for plugin in plugins for pod_group in pod_groups)
 
 
 @dataclass(slots=True, eq=False)
@@ -56,7 +64,7 @@ class UnschedulablePods:
         self._entries = itertools.count()
         self._groups: dict[Alike, AlikePods] = {}
         self._group_of: dict[str, AlikePods] = {}
-        self._by_plugin: dict[tuple[str, str], dict[Alike, AlikePods]] = {}
+        self._index: dict[WaitingFor, dict[Alike, AlikePods]] = {}
         self.gated = 0
 
     def __len__(self) -> int:
@@ -77,6 +85,7 @@ class UnschedulablePods:
         alike = Alike(
             pod.spec.scheduler_name,
             pod.template,
+            (pod.namespace, name) if (name := pod.pod_group_name) else None,
             queued.gating_plugin,
             frozenset(queued.unschedulable_plugins),
             frozenset(queued.pending_plugins),
@@ -96,24 +105,23 @@ class UnschedulablePods:
         if not group.pods:
             self._remove_group(group.alike)
 
-    def waiting_for(self, plugins_by_scheduler: Mapping[str, Iterable[str]]) -> list[AlikePods]:
-        """The groups of these profiles that wait for one of these plugins, each once."""
+    def waiting_for(self, any_of: Iterable[WaitingFor]) -> list[AlikePods]:
+        """The groups that wait for one of these, each once."""
         found: dict[Alike, AlikePods] = {}
-        for scheduler_name, plugins in plugins_by_scheduler.items():
-            for plugin in plugins:
-                found.update(self._by_plugin.get((scheduler_name, plugin), {}))
+        for key in any_of:
+            found.update(self._index.get(key, {}))
         return list(found.values())
 
     def _new_group(self, alike: Alike) -> AlikePods:
         group = self._groups[alike] = AlikePods(alike)
         for key in alike.index_keys:
-            self._by_plugin.setdefault(key, {})[alike] = group
+            self._index.setdefault(key, {})[alike] = group
         return group
 
     def _remove_group(self, alike: Alike) -> None:
         del self._groups[alike]
         for key in alike.index_keys:
-            indexed = self._by_plugin[key]
+            indexed = self._index[key]
             del indexed[alike]
             if not indexed:
-                del self._by_plugin[key]
+                del self._index[key]

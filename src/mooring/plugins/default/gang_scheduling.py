@@ -65,8 +65,8 @@ class GangScheduling(Plugin):
 
     def events(self) -> Iterable[Hint]:
         return [
-            Hint(Pod, Action.ADD, _is_of_same_group, per_template=True),
-            Hint(PodGroup, Action.ADD, _is_its_group, per_template=True),
+            Hint(Pod, Action.ADD, _is_of_same_group, per_template=True, within_pod_group=True),
+            Hint(PodGroup, Action.ADD, _is_its_group, per_template=True, within_pod_group=True),
         ]
 
     def pre_enqueue(self, pod: Pod) -> Refusal | None:
