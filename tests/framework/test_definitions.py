@@ -60,6 +60,7 @@ class Everything(ResourcePart):
     code: Annotated[str, Meta(min_length=1, max_length=3, pattern="^[A-Z]+$")] = "A"
     few: Annotated[list[str], Meta(max_length=2)] = []
     pairs: Annotated[dict[str, str], Meta(min_length=1, description="At least one.")] = {}
+    small: Annotated[int, Meta(extra_json_schema={"format": "int32"})] = 0
 
 
 class Boat(CustomResource, group="example.com", version="v1", plural="boats"):
@@ -104,6 +105,7 @@ SCHEMAS = {
     "maybe": STRING | {"nullable": True},
     "share": INTEGER | {"minimum": 0, "maximum": 100},
     "ratio": {"type": "number", "maximum": 1, "exclusiveMaximum": True, "multipleOf": 0.25},
+    "small": {"type": "integer", "format": "int32"},
     "code": STRING | {"minLength": 1, "maxLength": 3, "pattern": "^[A-Z]+$"},
     "few": {"type": "array", "items": STRING, "maxItems": 2},
     "pairs": {
@@ -164,6 +166,15 @@ def test_a_kind_with_a_status_has_the_subresource():
     assert definition["spec"]["scope"] == "Cluster"
     assert definition["spec"]["versions"][0]["subresources"] == {"status": {}}
     assert "required" not in schema_of(Ship)
+
+
+class Raft(CustomResource, group="example.com", version="v1", plural="rafts", status_subresource=False):
+    status: Status = msgspec.field(default_factory=Status)
+
+
+def test_a_status_may_be_written_with_the_rest_of_the_object():
+    assert "subresources" not in definition_of(Raft)["spec"]["versions"][0]
+    assert "status" in schema_of(Raft)["properties"]
 
 
 class Approved(CustomResource, group="mine.k8s.io", version="v1", approved="unapproved, experimental-only"):

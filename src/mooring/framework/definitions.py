@@ -2,7 +2,8 @@
 
 The structural schema follows from the types of the fields, `Meta` gives bounds and descriptions, docstrings describe
 the structures. Fields without a default are required. Defaults themselves stay in Python: in the schema they would be
-written into every stored object, and a later version of the plugin could not change them.
+written into every stored object, and a later version of the plugin could not change them. What only the API server
+should check stands in `Meta(extra_json_schema=…)`.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def definition_of(kind: type[CustomResource]) -> dict[str, Any]:
     if problems:
         raise OperatorMistake(f"{kind.__name__} cannot be made a CustomResourceDefinition.", problems)
     served = {"name": kind.KIND.version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    if "status" in schema["properties"]:
+    if "status" in schema["properties"] and kind.HAS_STATUS_SUBRESOURCE:
         served["subresources"] = {"status": {}}
     if kind.COLUMNS:
         served["additionalPrinterColumns"] = [
@@ -127,8 +128,7 @@ class _Schemas:
 
     def of(self, kind: types.Type, path: str) -> dict[str, Any]:
         if isinstance(kind, types.Metadata):
-            described = {"description": text} if (text := (kind.extra_json_schema or {}).get("description")) else {}
-            return self.of(kind.type, path) | described
+            return self.of(kind.type, path) | (kind.extra_json_schema or {})
         if type(kind) in _SCALARS:
             return _SCALARS[type(kind)] | _bounds(kind, _SCALARS[type(kind)].get("type", ""))
         if isinstance(kind, types.StructType):

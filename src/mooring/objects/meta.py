@@ -77,6 +77,7 @@ class _KindMeta(msgspec.StructMeta):
     APPROVED: str
     SHORT_NAMES: tuple[str, ...]
     COLUMNS: tuple[KindColumn, ...]
+    HAS_STATUS_SUBRESOURCE: bool
 
     def __new__(
         mcls,
@@ -92,6 +93,7 @@ class _KindMeta(msgspec.StructMeta):
         approved: str = "",
         short_names: tuple[str, ...] = (),
         columns: tuple[KindColumn, ...] = (),
+        status_subresource: bool = True,
         **options: Any,
     ) -> Any:
         created = super().__new__(mcls, name, bases, namespace, **({"kw_only": True} | options))
@@ -103,6 +105,8 @@ class _KindMeta(msgspec.StructMeta):
             created.SHORT_NAMES = short_names
         if columns:
             created.COLUMNS = columns
+        if not status_subresource:
+            created.HAS_STATUS_SUBRESOURCE = False
         return created
 
 
@@ -128,6 +132,7 @@ class KubeObject(msgspec.Struct, metaclass=_KindMeta, rename="camel", omit_defau
             approved: str = "",
             short_names: tuple[str, ...] = (),
             columns: tuple[KindColumn, ...] = (),
+            status_subresource: bool = True,
             **options: Any,
         ) -> None: ...
 
@@ -179,3 +184,5 @@ class CustomResource(KubeObject):
     """Other names for kubectl: `kubectl get pg`."""
     COLUMNS: ClassVar[tuple[KindColumn, ...]] = ()
     """What `kubectl get` shows besides the name; none: the age."""
+    HAS_STATUS_SUBRESOURCE: ClassVar[bool] = True
+    """Whether a field `status` is written by requests of its own; False: with the rest of the object."""

@@ -11,6 +11,9 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import Annotated
+
+import msgspec
 
 _FORM = re.compile(r"([+-]?)([0-9]*+)(?:\.([0-9]*+))?(?:[eE]([+-]?[0-9]++)|([numkMGTPE]|[KMGTPE]i))?")
 _LONGEST = 1000
@@ -24,6 +27,9 @@ _USUAL_LENGTH = 20
 _USUAL_SCALE = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 
 QuantityText = str | int | float
+_PATTERN = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$"
+QuantityField = Annotated[str | int, msgspec.Meta(extra_json_schema={"pattern": _PATTERN})]
+"""A quantity in a custom resource: API servers refuse text that is none."""
 
 
 class BadQuantity(ValueError):

@@ -11,10 +11,10 @@ import msgspec
 
 from mooring.framework import CustomResource, Meta, Objects, PodsWhere, ResourcePart
 from mooring.objects.meta import KindColumn
-from mooring.objects.quantity import BINARY, BadQuantity, milli, whole
+from mooring.objects.quantity import BINARY, BadQuantity, QuantityField, milli, whole
 from mooring.objects.requests import Amounts
 
-Quantities = dict[str, str | int]
+Quantities = dict[str, QuantityField]
 
 
 class ElasticQuotaSpec(ResourcePart):

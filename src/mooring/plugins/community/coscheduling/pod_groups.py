@@ -8,6 +8,7 @@ import msgspec
 
 from mooring.framework import CustomResource, Meta, ResourcePart
 from mooring.objects.meta import KindColumn
+from mooring.objects.quantity import QuantityField
 from mooring.objects.selectors import Labels
 
 GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
@@ -17,7 +18,7 @@ GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
 class CoschedulingGroupSpec(ResourcePart):
     min_member: Annotated[int, Meta(ge=1, description="How many pods must be placed together.")] = 1
     min_resources: Annotated[
-        dict[str, str | int] | None, Meta(description="What the group needs in sum before it is tried.")
+        dict[str, QuantityField] | None, Meta(description="What the group needs in sum before it is tried.")
     ] = None
     schedule_timeout_seconds: Annotated[
         int | None, Meta(description="How long pods wait for the others; none: the plugin's permitWaitingTimeSeconds.")

@@ -12,6 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from mooring.framework import CustomResource, Objects, ResourcePart
+from mooring.objects.quantity import QuantityField
 
 GROUP_LABEL = "appgroup.diktyo.x-k8s.io"
 WORKLOAD_LABEL = "appgroup.diktyo.x-k8s.io.workload"
@@ -34,7 +35,7 @@ class AppGroupDependency(ResourcePart):
     """A workload that another depends on."""
 
     workload: AppGroupWorkload = msgspec.field(default_factory=AppGroupWorkload)
-    min_bandwidth: str | int | None = None
+    min_bandwidth: QuantityField | None = None
     max_network_cost: int = 0
 
 
@@ -58,6 +59,8 @@ class AppGroupOrder(ResourcePart):
 
 class AppGroupStatus(ResourcePart):
     running_workloads: int = 0
+    schedule_start_time: str | None = None
+    topology_calculation_time: str | None = None
     topology_order: list[AppGroupOrder] = []
 
 
@@ -67,6 +70,8 @@ class AppGroup(
     version="v1alpha1",
     plural="appgroups",
     approved="unapproved, the kind of scheduler-plugins' network-aware plugins",
+    short_names=("ag",),
+    status_subresource=False,
 ):
     """An application of several workloads that depend on each other."""
 
@@ -77,8 +82,8 @@ class AppGroup(
 class NetworkCost(ResourcePart):
     destination: str = ""
     network_cost: int = 0
-    bandwidth_capacity: str | int | None = None
-    bandwidth_allocated: str | int | None = None
+    bandwidth_capacity: QuantityField | None = None
+    bandwidth_allocated: QuantityField | None = None
 
 
 class NetworkOrigin(ResourcePart):
@@ -103,16 +108,24 @@ class NetworkTopologySpec(ResourcePart):
     configmap_name: str = ""
 
 
+class NetworkTopologyStatus(ResourcePart):
+    node_count: int = 0
+    weight_calculation_time: str | None = None
+
+
 class NetworkTopology(
     CustomResource,
     group="networktopology.diktyo.x-k8s.io",
     version="v1alpha1",
     plural="networktopologies",
     approved="unapproved, the kind of scheduler-plugins' network-aware plugins",
+    short_names=("nt",),
+    status_subresource=False,
 ):
     """What the network between regions and zones costs, by several measures."""
 
     spec: NetworkTopologySpec = msgspec.field(default_factory=NetworkTopologySpec)
+    status: NetworkTopologyStatus = msgspec.field(default_factory=NetworkTopologyStatus)
 
 
 def first_of(objects: Objects[K], name: str, namespaces: Iterable[str]) -> K | None:

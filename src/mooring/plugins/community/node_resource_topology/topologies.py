@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from mooring.base.computed import computed_once
 from mooring.framework import CustomResource, ResourcePart
-from mooring.objects.quantity import BadQuantity, exact
+from mooring.objects.quantity import BadQuantity, QuantityField, exact
 
 SINGLE_NUMA_NODE, RESTRICTED = "single-numa-node", "restricted"
 POD, CONTAINER = "pod", "container"
@@ -45,9 +45,9 @@ class TopologyCost(ResourcePart):
 
 class TopologyResource(ResourcePart):
     name: str = ""
-    capacity: int | str = 0
-    allocatable: int | str = 0
-    available: int | str = 0
+    capacity: QuantityField = 0
+    allocatable: QuantityField = 0
+    available: QuantityField = 0
 
 
 class TopologyZone(ResourcePart):
@@ -90,6 +90,7 @@ class NodeResourceTopology(
     plural="noderesourcetopologies",
     scope="Cluster",
     approved="https://github.com/kubernetes/enhancements/pull/1870",
+    short_names=("node-res-topo",),
 ):
     """The NUMA nodes of the node of the same name."""
 
