@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from mooring.explain.group_words import group_lines
+from mooring.objects import ObjectMeta
+from mooring.objects.core import PodResourceClaim, PodResourceClaimStatus
 from mooring.objects.pod_groups import POD_GROUP_SCHEDULED, Condition, PodGroup
+from mooring.objects.resource import Allocation, ResourceClaim, ResourceClaimStatus
 from mooring.testing import a_pod, a_pod_group
 from mooring.why.pod_groups import group_of
 
@@ -76,3 +79,47 @@ def test_topology_and_the_scheduler_s_own_message_follow():
         "  All members run on nodes with one value of the label rack.",
         "  The group: Unschedulable: no feasible placements",
     ]
+
+
+def a_claim(name: str, *, allocation: Allocation | None = None, namespace: str = "default") -> ResourceClaim:
+    metadata = ObjectMeta(name=name, namespace=namespace)
+    return ResourceClaim(metadata=metadata, status=ResourceClaimStatus(allocation=allocation))
+
+
+NOT_THERE = "Claim gpu of the group: ResourceClaim mine does not exist."
+NO_DEVICES = "Claim gpu of the group: ResourceClaim mine has no devices yet."
+CLAIMS: dict[str, tuple[dict[str, str], str | None, list[ResourceClaim] | None, list[str]]] = {
+    "a claim that does not exist": ({"resource_claim_name": "mine"}, None, [], [NOT_THERE]),
+    "a claim of another namespace": (
+        {"resource_claim_name": "mine"},
+        None,
+        [a_claim("mine", namespace="other")],
+        [NOT_THERE],
+    ),
+    "a claim without devices": ({"resource_claim_name": "mine"}, None, [a_claim("mine")], [NO_DEVICES]),
+    "a claim with devices": ({"resource_claim_name": "mine"}, None, [a_claim("mine", allocation=Allocation())], []),
+    "a template whose claim is not created": (
+        {"resource_claim_template_name": "t"},
+        None,
+        [],
+        ["Claim gpu of the group: no ResourceClaim is created yet from template t."],
+    ),
+    "a template whose claim has no devices": (
+        {"resource_claim_template_name": "t"},
+        "mine",
+        [a_claim("mine")],
+        [NO_DEVICES],
+    ),
+    "claims that were not listed": ({"resource_claim_name": "mine"}, None, None, []),
+}
+
+
+@pytest.mark.parametrize(("entry", "created", "claims", "lines"), CLAIMS.values(), ids=CLAIMS.keys())
+def test_which_claim_of_the_group_is_missing_or_has_no_devices(entry, created, claims, lines):
+    group = a_pod_group("red", min_count=4)
+    group.spec.resource_claims = [PodResourceClaim(name="gpu", **entry)]
+    if created is not None:
+        group.status.resource_claim_statuses = [PodResourceClaimStatus(name="gpu", resource_claim_name=created)]
+    found = group_of(a_pod("worker-0", group="red"), group, None, claims)
+    assert found is not None
+    assert list(group_lines(found))[1:] == [f"  {line}" for line in lines]

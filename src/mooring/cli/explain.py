@@ -218,12 +218,14 @@ def _group_in(cluster: Cluster, pod: Pod) -> dict[str, Any] | None:
     import msgspec
 
     from mooring.objects.pod_groups import PodGroup
+    from mooring.objects.resource import ResourceClaim
     from mooring.why.pod_groups import group_of
 
     documents = cluster.documents.get((PodGroup.KIND.api_version, PodGroup.KIND.kind), ())
     groups = [msgspec.convert(document, PodGroup) for document in documents]
+    claims = [each for each in cluster.objects_of(ResourceClaim) if isinstance(each, ResourceClaim)]
     group = next((each for each in groups if (each.namespace, each.name) == (pod.namespace, pod.pod_group_name)), None)
-    return group_of(pod, group, cluster.pods)
+    return group_of(pod, group, cluster.pods, claims)
 
 
 async def _live_group(client: ApiClient, pod: Pod, *, with_members: bool) -> dict[str, Any] | None:
@@ -232,6 +234,7 @@ async def _live_group(client: ApiClient, pod: Pod, *, with_members: bool) -> dic
 
     from mooring.objects import Pod
     from mooring.objects.pod_groups import PodGroup
+    from mooring.objects.resource import ResourceClaim
     from mooring.why.pod_groups import group_of
 
     if (name := pod.pod_group_name) is None:
@@ -246,7 +249,17 @@ async def _live_group(client: ApiClient, pod: Pod, *, with_members: bool) -> dic
         listed = await client.list(Pod.KIND, pod.namespace) if with_members else None
     except ApiError:
         listed = None
-    return group_of(pod, group, None if listed is None else [msgspec.convert(each, Pod) for each in listed])
+    try:
+        has_claims = group is not None and bool(group.spec.resource_claims)
+        claims = await client.list(ResourceClaim.KIND, pod.namespace) if has_claims else None
+    except ApiError:
+        claims = None
+    return group_of(
+        pod,
+        group,
+        None if listed is None else [msgspec.convert(each, Pod) for each in listed],
+        None if claims is None else [msgspec.convert(each, ResourceClaim) for each in claims],
+    )
 
 
 def _recomputed(

@@ -11,8 +11,16 @@ def group_lines(group: Evidence) -> Iterator[str]:
     yield f"  {_membership(group)}."
     if (key := group.get("topologyKey")) is not None:
         yield f"  All members run on nodes with one value of the label {key}."
+    for claim in group.get("claims", ()):
+        yield f"  Claim {claim['name']} of the group: {_lack(claim)}."
     if condition := group.get("condition"):
         yield f"  The group: {condition['reason']}: {condition['message']}"
+
+
+def _lack(claim: Evidence) -> str:
+    if (name := claim.get("claim")) is None:
+        return f"no ResourceClaim is created yet from template {claim['template']}"
+    return f"ResourceClaim {name} {'has no devices yet' if claim['exists'] else 'does not exist'}"
 
 
 def _membership(group: Evidence) -> str:
