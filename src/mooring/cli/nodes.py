@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
 
 import click
 
 from mooring.base.clock import SystemClock
 from mooring.base.errors import OperatorMistake
 from mooring.cli.cluster import initial_objects, mistakes_in
-from mooring.cli.common import verbosity_option
+from mooring.cli.common import gates_option, verbosity_option
 from mooring.cli.goflags import VerbosityCommand
 from mooring.cli.output import print_line
 from mooring.cli.stopping import run_until_signalled
+
+if TYPE_CHECKING:
+    from mooring.framework.gates import FeatureGates
 
 
 @click.command(cls=VerbosityCommand)
@@ -29,12 +33,15 @@ from mooring.cli.stopping import run_until_signalled
     help="Also act for workloads (Deployments, StatefulSets, DaemonSets, Jobs, CronJobs), volume and device claims, "
     "where no controller manager runs.",
 )
+@gates_option
 @verbosity_option
-def nodes(kubeconfig: str | None, nodes: int | None, cluster_file: str | None, controllers: bool) -> None:
+def nodes(
+    kubeconfig: str | None, nodes: int | None, cluster_file: str | None, controllers: bool, gates: FeatureGates
+) -> None:
     """Create simulated nodes on any API server and act as their kubelets, until Ctrl-C.
 
     Nodes that exist already stay as they are; only those with the annotation mooring.dev/simulated are
-    simulated. At the end the nodes stay: kubectl delete node removes them.
+    simulated. At the end the nodes stay: kubectl delete node removes them. Feature gates are those of the controllers.
 
     \b
     Example:
@@ -54,7 +61,11 @@ def nodes(kubeconfig: str | None, nodes: int | None, cluster_file: str | None, c
         connection = find_connection(kubeconfig=kubeconfig)
         async with ApiClient(connection) as client:
             simulated = SimulatedCluster(
-                client, clock=SystemClock(), all_nodes_are_simulated=False, controllers=controllers
+                client,
+                clock=SystemClock(),
+                all_nodes_are_simulated=False,
+                controllers=controllers,
+                features=gates.enabled(),
             )
             with mistakes_in(cluster_file):
                 await simulated.start(initial)

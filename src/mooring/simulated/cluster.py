@@ -98,6 +98,7 @@ class SimulatedCluster:
             **self.kubelets.tasks(),
         }
         self._features = frozenset(features)
+        self.pod_groups: Informer[PodGroupRecord] | None = None
         self._controllers = controllers
         if controllers:
             self._add_controllers()
@@ -136,15 +137,15 @@ class SimulatedCluster:
         """Run the controllers of pod groups, as far as their feature gates are on."""
         if "GenericWorkload" not in self._features:
             return None
-        self.pod_groups = Informer(self._client, PodGroupRecord)
-        self._informers.append(self.pod_groups)
-        protection = PodGroupProtectionController(self._client, self.pod_groups, self.pods, clock=self._clock)
+        self.pod_groups = groups = Informer(self._client, PodGroupRecord)
+        self._informers.append(groups)
+        protection = PodGroupProtectionController(self._client, groups, self.pods, clock=self._clock)
         self._runs |= protection.tasks()
         if "WorkloadWithJob" not in self._features:
             return None
         workloads = Informer(self._client, WorkloadRecord)
         self._informers.append(workloads)
-        return JobScheduling(self._client, workloads, self.pod_groups, self.events, JOBS)
+        return JobScheduling(self._client, workloads, groups, self.events, JOBS)
 
     async def _add_device_claims(self) -> None:
         """Run the resource claim controller, if the server serves ResourceClaims."""
@@ -157,7 +158,13 @@ class SimulatedCluster:
         claims, templates = Informer(self._client, ClaimRecord), Informer(self._client, ClaimTemplate)
         self._informers += [claims, templates]
         self._runs |= ResourceClaimController(
-            self._client, self.pods, claims, templates, self.events, clock=self._clock
+            self._client,
+            self.pods,
+            claims,
+            templates,
+            self.events,
+            clock=self._clock,
+            pod_groups=self.pod_groups if "DRAWorkloadResourceClaims" in self._features else None,
         ).tasks()
 
     async def start(self, initial: InitialObjects | None = None) -> None:

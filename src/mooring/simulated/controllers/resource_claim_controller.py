@@ -1,7 +1,8 @@
 """The resource claim controller: creates claims of pods from templates, and deallocates claims that are not in use.
 
 The pod's status names the claim that was created for it, and schedulers wait for that. When the last pod that a claim
-is reserved for has finished, the claim is deallocated; a claim that was created for the pod is deleted.
+is reserved for has finished, the claim is deallocated; a claim that was created for the pod is deleted. With the gate
+DRAWorkloadResourceClaims the same is done for PodGroups, and pods of a group are given the claims of the group.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from mooring.base.clock import Clock
 from mooring.base.errors import ApiError, Fault
 from mooring.base.log import Log
 from mooring.client import ApiClient
+from mooring.objects.core import PodResourceClaim, PodResourceClaimStatus
+from mooring.objects.pod_groups import GROUP
+from mooring.simulated.controllers.pod_group_claims import POD_GROUPS, PodGroupClaims, is_pod_group, names_of
 from mooring.simulated.event_recorder import CoreEventRecorder, EventSource
 from mooring.simulated.informer import Informer
 from mooring.simulated.records import (
@@ -21,6 +25,8 @@ from mooring.simulated.records import (
     ClaimTemplate,
     Document,
     PodClaimRecord,
+    PodClaimStatus,
+    PodGroupRecord,
     PodRecord,
     controller_of,
     owned_by,
@@ -36,6 +42,10 @@ PROTECTED = "resource.kubernetes.io/delete-protection"
 MAX_RESERVED = 256
 _MAX_BASE = 57
 """A name has 63 characters; the server adds five."""
+
+Owner = PodRecord | PodGroupRecord
+Entry = PodClaimRecord | PodResourceClaim
+"""An entry of `spec.resourceClaims`: of a pod, or of a group."""
 
 _SOURCE = EventSource("resource_claim")
 _WORKERS = 8
@@ -53,21 +63,31 @@ class ResourceClaimController:
         events: CoreEventRecorder,
         *,
         clock: Clock,
+        pod_groups: Informer[PodGroupRecord] | None = None,
     ) -> None:
+        """`pod_groups`: with the gate DRAWorkloadResourceClaims."""
         self._client = client
         self._pods = pods
         self._claims = claims
         self._templates = templates
         self._events = events
+        self._groups = PodGroupClaims(client, pod_groups, pods)
         log = Log("devices")
         self._pod_queue = WorkQueue("claims of pod", self._sync_pod, clock=clock, log=log, workers=_WORKERS)
         self._claim_queue = WorkQueue("device claim", self._sync_claim, clock=clock, log=log, workers=_WORKERS)
+        self._group_queue = WorkQueue("claims of pod group", self._sync_group, clock=clock, log=log, workers=_WORKERS)
+        if pod_groups is not None:
+            pod_groups.subscribe(changed=self._group_changed, deleted=self._group_deleted)
         pods.subscribe(changed=self._pod_changed, deleted=self._pod_deleted)
         claims.subscribe(changed=self._claim_changed, deleted=self._claim_deleted)
         templates.subscribe(changed=self._template_changed)
 
     def tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:
-        return {"claims of pods": self._pod_queue.run, "device claims": self._claim_queue.run}
+        return {
+            "claims of pods": self._pod_queue.run,
+            "device claims": self._claim_queue.run,
+            "claims of pod groups": self._group_queue.run,
+        }
 
     # Event handlers
 
@@ -86,32 +106,72 @@ class ResourceClaimController:
         for name in names:
             self._claim_queue.add(f"{pod.namespace}/{name}")
 
+    def _group_changed(self, group: PodGroupRecord) -> None:
+        """Its pods wait for the claims that its status names."""
+        if group.spec.resource_claims:
+            self._group_queue.add(group.key)
+        for pod in self._groups.members(group):
+            self._pod_changed(pod)
+
+    def _group_deleted(self, group: PodGroupRecord) -> None:
+        for name in names_of(group) | {claim.name for claim in self._claims.owned_by(group.uid)}:
+            self._claim_queue.add(f"{group.namespace}/{name}")
+
     def _claim_changed(self, claim: ClaimRecord) -> None:
         self._claim_queue.add(claim.key)
 
     def _claim_deleted(self, claim: ClaimRecord) -> None:
-        """A claim that an active pod still needs is created again."""
+        """A claim that an active pod or its group still needs is created again."""
         owner = controller_of(claim)
         if owner is not None and owner[0] == "Pod":
             self._pod_queue.add(f"{claim.namespace}/{owner[1]}")
+        elif owner is not None and owner[0] == "PodGroup" and self._groups.groups is not None:
+            self._group_queue.add(f"{claim.namespace}/{owner[1]}")
 
     def _template_changed(self, template: ClaimTemplate) -> None:
         for pod in self._pods.all():
             wanted = (each.resource_claim_template_name for each in pod.spec.resource_claims)
             if pod.namespace == template.namespace and template.name in wanted:
                 self._pod_changed(pod)
+        for group in self._groups.groups.all() if self._groups.groups is not None else ():
+            wanted = (each.resource_claim_template_name for each in group.spec.resource_claims)
+            if group.namespace == template.namespace and template.name in wanted:
+                self._group_queue.add(group.key)
+
+    # Groups
+
+    async def _sync_group(self, key: str) -> None:
+        group = self._groups.groups.get(key) if self._groups.groups is not None else None
+        if group is None or group.is_terminating:
+            return
+        created = []
+        for each in group.spec.resource_claims:
+            if each.resource_claim_template_name and not self._group_has_claim(group, each):
+                claim = self._existing_claim(group, each) or await self._create(group, each)
+                created.append({"name": each.name, "resourceClaimName": claim.name})
+        if created:
+            body = {"metadata": {"uid": group.uid}, "status": {"resourceClaimStatuses": created}}
+            await self._client.patch(PodGroupRecord.KIND, group.name, group.namespace, body, subresource="status")
+
+    def _group_has_claim(self, group: PodGroupRecord, each: PodResourceClaim) -> bool:
+        status = _status_of(group, each)
+        if status is None or not status.resource_claim_name:
+            return status is not None
+        claim = self._claims.get(f"{group.namespace}/{status.resource_claim_name}")
+        return claim is not None and _is_owned_by(claim, group)
 
     # Pods
 
     async def _sync_pod(self, key: str) -> None:
         pod = self._pods.get(key)
-        if pod is None or pod.is_terminating or _is_done(pod):
+        if pod is None or pod.is_terminating or _is_done(pod) or self._groups.is_awaited(pod):
             return
         created = []
         for each in pod.spec.resource_claims:
             if each.resource_claim_template_name and not self._has_claim(pod, each):
-                claim = self._existing_claim(pod, each) or await self._create(pod, each)
-                created.append({"name": each.name, "resourceClaimName": claim.name})
+                claim = await self._claim_for(pod, each)
+                if claim is not None:
+                    created.append({"name": each.name, "resourceClaimName": claim.name})
         if created:
             # The uid is a precondition: the pod may have been recreated under the same name.
             body = {"metadata": {"uid": pod.uid}, "status": {"resourceClaimStatuses": created}}
@@ -121,30 +181,34 @@ class ResourceClaimController:
 
     def _has_claim(self, pod: PodRecord, each: PodClaimRecord) -> bool:
         """The pod's status names the claim and it exists. (A status without a name: no claim is needed.)"""
-        for status in pod.status.resource_claim_statuses:
-            if status.name == each.name:
-                if not status.resource_claim_name:
-                    return True
-                claim = self._claims.get(f"{pod.namespace}/{status.resource_claim_name}")
-                return claim is not None and _is_owned_by_pod(claim, pod)
-        return False
+        status = _status_of(pod, each)
+        if status is None or not status.resource_claim_name:
+            return status is not None
+        claim = self._claims.get(f"{pod.namespace}/{status.resource_claim_name}")
+        return claim is not None and (_is_owned_by(claim, pod) or self._groups.owns(claim, pod))
 
-    def _existing_claim(self, pod: PodRecord, each: PodClaimRecord) -> ClaimRecord | None:
-        """A claim that was created before, when the pod's status could not be written."""
-        for claim in self._claims.owned_by(pod.uid):
+    async def _claim_for(self, pod: PodRecord, each: PodClaimRecord) -> ClaimRecord | None:
+        """The claim that the pod's status is to name. A claim of its group is not created here."""
+        if (group := self._groups.owner_of(pod, each)) is not None:
+            return self._existing_claim(group, each)
+        return self._existing_claim(pod, each) or await self._create(pod, each)
+
+    def _existing_claim(self, owner: Owner, each: Entry) -> ClaimRecord | None:
+        """A claim that was created before, also if the owner's status could not be written."""
+        for claim in self._claims.owned_by(owner.uid):
             if claim.metadata.annotations.get(FOR_POD_CLAIM) == each.name:
                 return claim
         return None
 
-    async def _create(self, pod: PodRecord, each: PodClaimRecord) -> ClaimRecord:
-        template = self._templates.get(f"{pod.namespace}/{each.resource_claim_template_name}")
+    async def _create(self, owner: Owner, each: Entry) -> ClaimRecord:
+        template = self._templates.get(f"{owner.namespace}/{each.resource_claim_template_name}")
         try:
             if template is None:
                 raise Fault(f'resource claim template "{each.resource_claim_template_name}" not found')
-            created = await self._client.create(ClaimRecord.KIND, _claim_of(pod, each, template), pod.namespace)
+            created = await self._client.create(ClaimRecord.KIND, _claim_of(owner, each, template), owner.namespace)
         except Fault as error:
-            message = f"PodResourceClaim {each.name}: {error}"
-            self._events.record(pod, _SOURCE, "FailedResourceClaimCreation", message, warning=True)
+            message = f"{type(owner).KIND.kind}ResourceClaim {each.name}: {error}"
+            self._events.record(owner, _SOURCE, "FailedResourceClaimCreation", message, warning=True)
             raise
         claim = msgspec.convert(created, ClaimRecord)
         self._claims.cache_write(claim)
@@ -158,8 +222,9 @@ class ResourceClaimController:
             if claim is None or claim.status.allocation is None:
                 continue
             reserved = claim.status.reserved_for
-            if len(reserved) < MAX_RESERVED and not any(user["uid"] == pod.uid for user in reserved):
-                user = {"resource": "pods", "name": pod.name, "uid": pod.uid}
+            is_reserved = any(user["uid"] == pod.uid for user in reserved) or self._groups.is_reserved(claim, pod)
+            if len(reserved) < MAX_RESERVED and not is_reserved:
+                user = _consumer(pod, self._groups.owner_of(pod, each))
                 await self._write(claim, {"status": {"reservedFor": [*reserved, user]}}, subresource="status")
 
     # Claims
@@ -195,6 +260,8 @@ class ResourceClaimController:
         return await self._write(claim, {"metadata": {"finalizers": kept or None}})
 
     async def _has_ended(self, claim: ClaimRecord, user: Document) -> bool:
+        if is_pod_group(user):
+            return await self._groups.is_gone(claim.namespace, user)
         if user.get("apiGroup") or user.get("resource") != "pods":
             return False  # another controller manages the reservation
         pod = await self._find_pod(claim.namespace, user["name"], user["uid"])
@@ -257,24 +324,35 @@ def _name_of(pod: PodRecord, each: PodClaimRecord) -> str | None:
     """The claim's name; None if there is none (yet)."""
     if each.resource_claim_name:
         return each.resource_claim_name
-    named = (status.resource_claim_name for status in pod.status.resource_claim_statuses if status.name == each.name)
-    return next(named, None)
+    status = _status_of(pod, each)
+    return status.resource_claim_name if status is not None else None
 
 
-def _is_owned_by_pod(claim: ClaimRecord, pod: PodRecord) -> bool:
-    owner = controller_of(claim)
-    return owner is not None and owner[2] == pod.uid
+def _status_of(owner: Owner, each: Entry) -> PodClaimStatus | PodResourceClaimStatus | None:
+    return next((status for status in owner.status.resource_claim_statuses if status.name == each.name), None)
 
 
-def _claim_of(pod: PodRecord, each: PodClaimRecord, template: ClaimTemplate) -> Document:
+def _is_owned_by(claim: ClaimRecord, owner: Owner) -> bool:
+    controller = controller_of(claim)
+    return controller is not None and controller[2] == owner.uid
+
+
+def _consumer(pod: PodRecord, group: PodGroupRecord | None) -> Document:
+    """What a claim of the pod is reserved for: the pod, or the group that the claim belongs to."""
+    if group is None:
+        return {"resource": "pods", "name": pod.name, "uid": pod.uid}
+    return {"apiGroup": GROUP, "resource": POD_GROUPS, "name": group.name, "uid": group.uid}
+
+
+def _claim_of(owner: Owner, each: Entry, template: ClaimTemplate) -> Document:
     metadata = template.spec.metadata
     made_for = {FOR_POD_CLAIM: each.name}
-    [owner] = owned_by(pod)
-    del owner["blockOwnerDeletion"]  # deleting the pod does not wait for its claims
+    [reference] = owned_by(owner)
+    del reference["blockOwnerDeletion"]  # deleting the owner does not wait for its claims
     return {
         "metadata": {
-            "generateName": _generate_name(pod.name, each.name),
-            "ownerReferences": [owner],
+            "generateName": _generate_name(owner.name, each.name),
+            "ownerReferences": [reference],
             "annotations": (metadata.get("annotations") or {}) | made_for,
             "labels": metadata.get("labels") or {},
         },
@@ -282,10 +360,10 @@ def _claim_of(pod: PodRecord, each: PodClaimRecord, template: ClaimTemplate) -> 
     }
 
 
-def _generate_name(pod: str, claim: str) -> str:
+def _generate_name(owner: str, claim: str) -> str:
     """Names that are too long together are truncated in proportion, so that the claim's stays recognizable."""
-    whole = f"{pod}-{claim}-"
+    whole = f"{owner}-{claim}-"
     if len(whole) <= _MAX_BASE:
         return whole
-    first, second = (name[: len(name) * _MAX_BASE // len(whole)] for name in (pod, claim))
+    first, second = (name[: len(name) * _MAX_BASE // len(whole)] for name in (owner, claim))
     return f"{first}-{second}"
