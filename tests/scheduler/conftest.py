@@ -146,7 +146,9 @@ async def a_live_scheduler(
             registry.add_path(plugin)
         else:
             registry.add(plugin, "test")
-    configuration = load_configuration(config, source="test.yaml", registry=registry).configuration
+    configuration = load_configuration(
+        config, source="test.yaml", registry=registry, gates=options.get("gates")
+    ).configuration
     connection = Connection(server=server.url, source="the test", ca_data=server.ca_pem.encode(), token=server.token)
     async with ApiClient(connection) as client:
         around = {name: options.pop(name) for name in ("may_schedule", "shutdown_seconds") if name in options}

@@ -112,6 +112,7 @@ GATES = {gate.name: gate for gate in _read(_LISTED)}
 """By name."""
 
 POD_GROUP_DEPENDENCIES = {
+    "DRAWorkloadResourceClaims": ("DynamicResourceAllocation", "GenericWorkload"),
     "GangScheduling": ("GenericWorkload",),
     "GenericWorkload": (),
     "TopologyAwareWorkloadScheduling": ("GenericWorkload",),

@@ -46,7 +46,6 @@ BUILT_ONE_WAY = frozenset(
         "DRADeviceTaintRules",
         "DRAListTypeAttributes",
         "DRANodeAllocatableResources",
-        "DRAWorkloadResourceClaims",
         "InPlacePodLevelResourcesVerticalScaling",
         "NativeHistograms",
         "NominatedNodeNameForExpectation",

@@ -151,7 +151,7 @@ class NodeRefusals:
 
 @dataclass(frozen=True, slots=True)
 class ClaimRelease:
-    """A ResourceClaim that blocks the pod: it is deallocated or deleted."""
+    """A ResourceClaim that blocks the pod: it is deallocated or deleted, or no longer reserved for one consumer."""
 
     namespace: str
     name: str
@@ -159,6 +159,8 @@ class ClaimRelease:
     resource_version: str = ""
     """The resourceVersion of the claim when this was decided, as a precondition; "" for none."""
     delete: bool = False
+    unreserve: str = ""
+    """The uid of the only consumer that is removed; the allocation stays."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,11 +17,12 @@ Key = tuple[str, str]
 class PodGroupMembers:
     """The pods of one group. Each is either unscheduled or scheduled."""
 
-    __slots__ = ("_scheduled", "_unscheduled")
+    __slots__ = ("_scheduled", "_tried", "_unscheduled")
 
     def __init__(self) -> None:
         self._unscheduled: dict[str, Pod] = {}
         self._scheduled: dict[str, PlacedPod] = {}
+        self._tried: set[str] = set()
 
     @property
     def all_count(self) -> int:
@@ -31,6 +32,11 @@ class PodGroupMembers:
     def scheduled_count(self) -> int:
         """How many are on a node: assumed there, or bound by any scheduler. Terminating ones count."""
         return len(self._scheduled)
+
+    @property
+    def tried_count(self) -> int:
+        """How many of those on a node are only tried there, in the pod group cycle under way."""
+        return len(self._tried)
 
     @property
     def unscheduled(self) -> Sequence[Pod]:
@@ -68,12 +74,19 @@ class PodGroupIndex:
         members = self._of(pod.namespace, pod.group)
         members._unscheduled.pop(pod.uid, None)
         members._scheduled[pod.uid] = pod
+        if pod.assumed_at is None:
+            members._tried.discard(pod.uid)
+
+    def put_in_trial(self, pod: PlacedPod) -> None:
+        """The pod is tried on a node, until `take`."""
+        self._of(pod.namespace, pod.group)._tried.add(pod.uid)
 
     def take(self, pod: PlacedPod, pending: Pod | None) -> None:
         """The pod is on no node any more. `pending`: it was only assumed there, and is unscheduled again."""
         key = (pod.namespace, pod.group)
         members = self._groups[key]
         del members._scheduled[pod.uid]
+        members._tried.discard(pod.uid)
         if pending is not None:
             members._unscheduled[pod.uid] = pending
         self._drop_if_empty(key, members)

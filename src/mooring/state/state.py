@@ -196,6 +196,14 @@ class State:
         return pod
 
     # Trials: pods are taken off their nodes and put back while one decision is made. Their pod groups still count them.
+    # Pods of a group are assumed one after the other, and all of them are forgotten.
+
+    def assume_in_trial(self, pod: Pod, node: str, at: float) -> PlacedPod:
+        """`assume`, to see what else fits. Undone by `forget`."""
+        record = self.assume(pod, node, at)
+        if record.group:
+            self._pod_groups.put_in_trial(record)
+        return record
 
     def evict_in_trial(self, pod: PlacedPod) -> None:
         """Take a pod off its node, to see what fits without it. Undone by `restore_in_trial`."""

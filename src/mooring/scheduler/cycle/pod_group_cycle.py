@@ -309,7 +309,7 @@ class PodGroupCycle:
         decision.cycle.is_trial = True
         member.nominated_before = self._state.nominations.node_of(pod.uid)
         try:
-            self._state.assume(pod, member.node, self._clock.now())
+            self._state.assume_in_trial(pod, member.node, self._clock.now())
         except Fault as problem:
             return str(problem)
         attempt.assumed.append(member)

@@ -310,7 +310,7 @@ class ClaimReleases:
     async def _release_all(self, releases: Sequence[ClaimRelease], pod: Pod) -> None:
         for release in releases:
             claim = f"{release.namespace}/{release.name}"
-            what = "Deletion of ResourceClaim" if release.delete else "Deallocation of ResourceClaim"
+            what = f"{_kind_of(release)} of ResourceClaim"
             try:
                 await self._writer.release(release)
                 _log.v(5).info(what, pod=pod, resourceclaim=claim)
@@ -319,3 +319,9 @@ class ClaimReleases:
             except Exception as error:  # in any case the pod must not wait for what does not happen
                 _log.error(f"{what} failed", pod=pod, resourceclaim=claim, err=error)
                 self._queue.retry_after(pod, AFTER_FAILURE_SECONDS)
+
+
+def _kind_of(release: ClaimRelease) -> str:
+    if release.unreserve:
+        return "Unreserving"
+    return "Deletion" if release.delete else "Deallocation"

@@ -81,11 +81,14 @@ class ApiClaimWriter:
         await patch_status(self._client, self._clock, pod.namespace, pod.name, body)
 
     async def release(self, release: ClaimRelease) -> None:
-        """Deallocate the claim, or delete it."""
+        """Deallocate the claim, delete it, or remove one consumer."""
         if release.delete:
             await self._delete(release.namespace, release.name, release.uid)
             return
         claim = ResourceClaim(metadata=ObjectMeta(namespace=release.namespace, name=release.name, uid=release.uid))
+        if release.unreserve:
+            await self.remove_reserved_for(claim, release.unreserve)
+            return
         status = {"allocation": None, "reservedFor": None, "devices": None}
         await self._write_status(claim, release.resource_version, status)
 

@@ -116,7 +116,15 @@ async def test_after_a_conflict_the_claim_is_read_again_and_what_others_wrote_st
     hurried, placing = Hurried(monkeypatch, world), reserved(world, a_claiming_pod("claim"))
     changed = a_claim("claim", allocation=allocated(), reserved_for=["other"])
     changed.metadata.resource_version = "7"
-    world.services.objects(ResourceClaim).put(changed)
+    writer = world.services.claim_writer
+    write = writer.write_reserved_for
+
+    async def write_after_another(claim: ResourceClaim, *, with_allocation: bool) -> ResourceClaim:
+        if users_of(claim) == ["uid"]:
+            world.services.objects(ResourceClaim).put(changed)
+        return await write(claim, with_allocation=with_allocation)
+
+    monkeypatch.setattr(writer, "write_reserved_for", write_after_another)
     await placing.pre_bind()
     assert users_of(claim_of(world)) == ["other", "uid"]
     assert hurried.slept == [PAUSE_SECONDS]

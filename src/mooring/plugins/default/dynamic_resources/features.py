@@ -16,6 +16,8 @@ class Features(msgspec.Struct, frozen=True):
     consumable_capacity: bool = True
     extended_resources: bool = True
     filter_timeout: bool = True
+    workload_claims: bool = False
+    """Whether claims can belong to a PodGroup."""
 
     @property
     def newer_allocator(self) -> bool:
@@ -34,4 +36,5 @@ class Features(msgspec.Struct, frozen=True):
             consumable_capacity=gates.on("DRAConsumableCapacity"),
             extended_resources=gates.on("DRAExtendedResource"),
             filter_timeout=gates.on("DRASchedulerFilterTimeout"),
+            workload_claims=gates.on("DRAWorkloadResourceClaims"),
         )

@@ -37,6 +37,7 @@ from mooring.framework import (
     Plugin,
     Pod,
     PodEvents,
+    PodGroups,
     PostFilterRefusal,
     Refusal,
     Rejection,
@@ -49,7 +50,8 @@ from mooring.framework import (
 from mooring.framework.node_selectors import where_selector
 from mooring.framework.verdicts import ClaimRelease
 from mooring.objects.placement_rules import selector_matches
-from mooring.objects.resource import DeviceClass, ResourceClaim, ResourceSlice
+from mooring.objects.pod_groups import PodGroup
+from mooring.objects.resource import Allocation, DeviceClass, ResourceClaim, ResourceSlice
 from mooring.plugins.default.dynamic_resources import extended_resources
 from mooring.plugins.default.dynamic_resources.allocated_devices import AllocatedDevices, DeviceHolders
 from mooring.plugins.default.dynamic_resources.allocation_results import NodeAllocation, preference_score
@@ -63,13 +65,17 @@ from mooring.plugins.default.dynamic_resources.binding_conditions import (
 from mooring.plugins.default.dynamic_resources.claim_binder import ClaimBinder
 from mooring.plugins.default.dynamic_resources.device_requests import ClaimToAllocate, PoolsInvalid
 from mooring.plugins.default.dynamic_resources.features import Features
+from mooring.plugins.default.dynamic_resources.group_claims import consumer_of, group_release
 from mooring.plugins.default.dynamic_resources.pod_claims import (
     ClaimMissing,
     ClaimSearches,
     PodClaims,
+    allocated,
     can_be_reserved,
     claims_of,
+    is_in_use_by,
     is_reserved_for,
+    referenced_claims,
     release_devices,
     reserve_devices,
 )
@@ -83,6 +89,7 @@ CANNOT_FIT = "cannot fit resource"
 NOTHING_TO_DEALLOCATE = "no new claims to deallocate"
 DEALLOCATED = "deallocation of ResourceClaim completed"
 DELETED = "deletion of ResourceClaim completed"
+UNRESERVED = "ResourceClaim unreserved for PodGroup"
 STILL_NOT = "still not schedulable"
 IN_USE = "resourceclaim in use"
 NO_CLAIMS = PodClaims()
@@ -127,6 +134,7 @@ class DynamicResources(Plugin):
         classes: Objects[DeviceClass],
         writer: ClaimWriter,
         in_flight: ClaimsInFlight,
+        groups: PodGroups,
         events: PodEvents,
         gates: FeatureGates,
         clock: Clock,
@@ -135,7 +143,7 @@ class DynamicResources(Plugin):
     ) -> None:
         self._features = Features.of(gates)
         self._claims, self._classes, self._clock, self._log = claims, classes, clock, log
-        self._writer, self._in_flight = writer, in_flight
+        self._writer, self._in_flight, self._groups = writer, in_flight, groups
         self._slice_cache = ResourceSliceCache(slices, self._features)
         self._allocated_devices = AllocatedDevices(claims, in_flight, self._features)
         self._search_cache = SearchCache(DeviceHolders(claims, in_flight))
@@ -163,7 +171,7 @@ class DynamicResources(Plugin):
 
     def _claim_changed(self, pod: Pod, before: ResourceClaim | None, after: ResourceClaim) -> bool:
         try:
-            is_own = any(claim.uid == after.uid for claim in claims_of(pod, self._claims))
+            is_own = any(claim.uid == after.uid for claim in claims_of(pod, self._claims, self._features))
         except ClaimMissing:
             return False
         if before is None:
@@ -176,13 +184,15 @@ class DynamicResources(Plugin):
         if after.uid != pod.uid:
             return False
         try:
-            claims_of(after, self._claims)
+            claims_of(after, self._claims, self._features)
         except ClaimMissing:
             return False
         return True
 
     def sign(self, pod: Pod) -> tuple[()] | None:
-        """Pods without claims and extended resources are all alike."""
+        """Pods without claims and extended resources are all alike, unless their group may be missing."""
+        if self._features.workload_claims and pod.pod_group_name is not None:
+            return None
         if pod.spec.resource_claims or any("/" in resource for resource in pod.requests.amounts):
             return None
         return ()
@@ -191,7 +201,7 @@ class DynamicResources(Plugin):
         if not pod.spec.resource_claims:
             return None
         try:
-            claims_of(pod, self._claims)
+            claims_of(pod, self._claims, self._features)
         except ClaimMissing as missing:
             return Refusal(str(missing), code=UNRESOLVABLE)
         return None
@@ -199,24 +209,43 @@ class DynamicResources(Plugin):
     def pre_filter(self, pod: Pod, cycle: Cycle) -> PodClaims | Skip | Refusal:
         cycle.set_filter_state(self, NO_CLAIMS)  # for the later points, also after a skip or a refusal
         try:
-            claims = claims_of(pod, self._claims) if pod.spec.resource_claims else []
+            referenced = list(referenced_claims(pod, self._claims, self._features))
+            group = self._group_of(pod)
         except ClaimMissing as missing:
             return Refusal(str(missing), code=UNRESOLVABLE)
+        claims: list[ResourceClaim] = [claim for _, claim in referenced]
+        shared: dict[int, ResourceClaim] = {}
         extended_claim = self._extended_claim(pod)
         if not claims and extended_claim is None:
             return Skip()
-        for claim in claims:
-            if (reason := self._unusable(claim, pod)) is not None:
+        for at, claim in enumerate(claims):
+            if (tried := self._tried_allocation(claim)) is not None:
+                shared[at], claims[at] = claim, allocated(claim, tried)
+            elif (reason := self._unusable(claim, pod)) is not None:
                 return Refusal(reason, code=UNRESOLVABLE)
         to_allocate = [claim for claim in claims if claim.status.allocation is None]
         if extended_claim is not None:
             claims = [*claims, extended_claim]
         return PodClaims(
             claims,
+            [consumer_of(pod, group, reference) for reference, _ in referenced],
+            shared,
             extended_claim,
             [ClaimToAllocate(claim, self._classes, self._features) for claim in to_allocate],
             self._allocator() if any(claim.status.allocation is None for claim in claims) else None,
         )
+
+    def _group_of(self, pod: Pod) -> PodGroup | None:
+        """The group of the pod, if claims can belong to it. Raises `ClaimMissing` if its object is not there."""
+        if not self._features.workload_claims or (name := pod.pod_group_name) is None:
+            return None
+        if (group := self._groups.get(pod.namespace, name)) is None:
+            raise ClaimMissing(f'podgroup.scheduling.k8s.io "{name}" not found')
+        return group
+
+    def _tried_allocation(self, claim: ResourceClaim) -> Allocation | None:
+        """What an earlier pod of the group got for the claim in the trial under way."""
+        return None if claim.status.allocation is not None else self._in_flight.tried_allocation(claim.uid)
 
     def _extended_claim(self, pod: Pod) -> ResourceClaim | None:
         """The claim that stands for extended resources: one from an earlier attempt, or a new one in memory."""
@@ -236,7 +265,7 @@ class DynamicResources(Plugin):
     def _unusable(self, claim: ResourceClaim, pod: Pod) -> str | None:
         """Why no node can help, for now or ever."""
         if claim.status.allocation is not None:
-            return None if can_be_reserved(claim) or is_reserved_for(claim, pod) else IN_USE
+            return None if can_be_reserved(claim) or is_in_use_by(claim, pod, self._features) else IN_USE
         if claim.uid in self._in_flight:
             # The pod that allocates it writes that; the update of the claim requeues the others.
             return f"resource claim {claim.key} is in the process of being allocated"
@@ -376,18 +405,35 @@ class DynamicResources(Plugin):
         return ClaimSearches(self._search_cache.searches(wanted, allocator), claim, requests.mappings)
 
     def post_filter(self, pod: Pod, refused: Diagnosis, what_if: WhatIf) -> Refusal:
-        """Deallocate a claim whose allocation rules out every node, if no other pod uses it."""
+        """Deallocate a claim whose allocation rules out every node, if no other pod uses it.
+
+        A claim of the group is unreserved first, if no pod of the group has a node yet.
+        """
         state: PodClaims = refused.cycle.filter_state(self)
         if not state.claims:
             return Refusal(NOTHING_TO_DEALLOCATE)
         for at in sorted(state.unavailable):
             claim = state.claims[at]
             users = [user.uid for user in claim.status.reserved_for]
-            if claim is not state.extended_claim and users in ([], [pod.uid]):
+            if claim is not state.extended_claim and at not in state.shared and users in ([], [pod.uid]):
                 return PostFilterRefusal(DEALLOCATED, deallocate=(_release(claim),))
         if state.extended_claim is not None and state.extended_claim.name != extended_resources.IN_MEMORY:
             return PostFilterRefusal(DELETED, deallocate=(_release(state.extended_claim, delete=True),))
+        if (release := self._group_release(pod)) is not None:
+            return PostFilterRefusal(UNRESERVED, code=UNRESOLVABLE, deallocate=(release,))
         return Refusal(STILL_NOT)
+
+    def _group_release(self, pod: Pod) -> ClaimRelease | None:
+        if not self._features.workload_claims or (name := pod.pod_group_name) is None:
+            return None
+        members, group = self._groups.members(pod.namespace, name), self._groups.get(pod.namespace, name)
+        if members is None:
+            raise Fault(f"pod group state not found for pod group {pod.namespace}/{name}")
+        if members.scheduled_count > members.tried_count:
+            return None  # a pod of the group may use them
+        if group is None:
+            raise Fault(f'podgroup.scheduling.k8s.io "{name}" not found')
+        return group_release(pod, group, self._claims)
 
     def score(self, pod: Pod, node: NodeView, cycle: Cycle) -> int:
         if not self._features.prioritized_list:
@@ -408,14 +454,14 @@ class DynamicResources(Plugin):
     def reserve(self, pod: Pod, node: NodeView, cycle: Cycle) -> Refusal | None:
         state: PodClaims = cycle.filter_state(self)
         if state.claims:
-            reserve_devices(state, node.name, self._in_flight, self._features)
+            reserve_devices(state, pod, node.name, self._in_flight, self._features, is_trial=cycle.is_trial)
         return None
 
     async def unreserve(self, pod: Pod, node: NodeView, cycle: Cycle) -> None:
         state: PodClaims = cycle.filter_state(self)
         if state.unknown_writes:
             await self._binder.resolve_unknown_writes(state)
-        release_devices(state, self._in_flight)
+        release_devices(state, pod, self._in_flight)
         for at, claim in enumerate(state.claims):
             try:
                 if claim is state.extended_claim:
@@ -433,7 +479,7 @@ class DynamicResources(Plugin):
     async def pre_bind(self, pod: Pod, node: NodeView, cycle: Cycle) -> None:
         state: PodClaims = cycle.filter_state(self)
         for at, claim in enumerate(state.claims):
-            if not is_reserved_for(claim, pod):
+            if not is_in_use_by(claim, pod, self._features):
                 await self._binder.bind(pod, state, at, node.name)
         if self._features.binding_conditions:
             await self._binding_conditions.wait(pod, state, node.name)

@@ -9,11 +9,12 @@ import msgspec
 from mooring.base.errors import Fault
 from mooring.framework import ClaimsInFlight, Objects, Pod
 from mooring.objects.core import ContainerExtendedResourceRequest, PodResourceClaim
-from mooring.objects.resource import MOST_USERS, Allocation, ResourceClaim
+from mooring.objects.resource import MOST_USERS, Allocation, ConsumerReference, ResourceClaim
 from mooring.plugins.default.dynamic_resources.allocation_results import NodeAllocation
 from mooring.plugins.default.dynamic_resources.allocator import Allocator
 from mooring.plugins.default.dynamic_resources.device_requests import ClaimToAllocate
 from mooring.plugins.default.dynamic_resources.features import Features
+from mooring.plugins.default.dynamic_resources.group_claims import is_owned_by_group, is_reserved_for_group
 from mooring.plugins.default.dynamic_resources.search_cache import NodeSearches
 
 
@@ -21,12 +22,15 @@ class ClaimMissing(Exception):
     """A claim of the pod does not exist or has another owner; the text is the reason why the pod waits."""
 
 
-def claims_of(pod: Pod, claims: Objects[ResourceClaim]) -> list[ResourceClaim]:
+def claims_of(pod: Pod, claims: Objects[ResourceClaim], features: Features) -> list[ResourceClaim]:
     """The claims that the pod's spec refers to, in its order. Raises `ClaimMissing` for the first that is not there."""
-    return list(_claims_of(pod, claims))
+    return [claim for _, claim in referenced_claims(pod, claims, features)]
 
 
-def _claims_of(pod: Pod, claims: Objects[ResourceClaim]) -> Iterator[ResourceClaim]:
+def referenced_claims(
+    pod: Pod, claims: Objects[ResourceClaim], features: Features
+) -> Iterator[tuple[PodResourceClaim, ResourceClaim]]:
+    """`claims_of`, with the entry of the spec that refers to each."""
     for reference in pod.spec.resource_claims:
         name = reference.resource_claim_name
         if name is None:
@@ -38,9 +42,21 @@ def _claims_of(pod: Pod, claims: Objects[ResourceClaim]) -> Iterator[ResourceCla
             raise ClaimMissing(f'could not find ResourceClaim "{pod.namespace}/{name}"')
         if claim.metadata.deletion_timestamp is not None:
             raise ClaimMissing(f'resourceclaim "{name}" is being deleted')
-        if reference.resource_claim_name is None and not is_controlled_by(claim, pod):
-            raise ClaimMissing(f"ResourceClaim {claim.key} was not created for Pod {pod.key} (Pod is not owner)")
-        yield claim
+        if reference.resource_claim_name is None:
+            _check_owner(claim, pod, features)
+        yield reference, claim
+
+
+def _check_owner(claim: ResourceClaim, pod: Pod, features: Features) -> None:
+    """A claim from a template must have been created for this pod, or for its group."""
+    if is_controlled_by(claim, pod):
+        return
+    why = "Pod is not owner"
+    if features.workload_claims and pod.pod_group_name is not None:
+        if is_owned_by_group(claim, pod):
+            return
+        why = f"neither Pod nor PodGroup {pod.pod_group_name} is the owner"
+    raise ClaimMissing(f"ResourceClaim {claim.key} was not created for Pod {pod.key} ({why})")
 
 
 def _generated_name(pod: Pod, reference: PodResourceClaim) -> str | None:
@@ -67,6 +83,11 @@ def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:
     return any(user.uid == pod.uid for user in claim.status.reserved_for)
 
 
+def is_in_use_by(claim: ResourceClaim, pod: Pod, features: Features) -> bool:
+    """Whether it is reserved for the pod, or for its group."""
+    return is_reserved_for(claim, pod) or (features.workload_claims and is_reserved_for_group(claim, pod))
+
+
 class ClaimSearches(msgspec.Struct, frozen=True):
     """Searches for the claims without allocation, with the one for extended resources that nodes lack."""
 
@@ -81,6 +102,11 @@ class PodClaims(msgspec.Struct, eq=False):
 
     claims: list[ResourceClaim] = msgspec.field(default_factory=list)
     """Those of the pod's spec, then the one for extended resources if there is one; as written once that is done."""
+    consumers: Sequence[ConsumerReference] = ()
+    """What each claim of the spec is reserved for: the pod, or its group."""
+    shared: dict[int, ResourceClaim] = msgspec.field(default_factory=dict)
+    """By index: claims without allocation that another pod of the group got devices for in this pod group cycle. In
+    `claims` they have that allocation."""
     extended_claim: ResourceClaim | None = None
     """The claim for extended resources."""
     wanted: Sequence[ClaimToAllocate] = ()
@@ -110,8 +136,20 @@ class PodClaims(msgspec.Struct, eq=False):
         return len(self.claims) > (self.extended_claim is not None)
 
 
-def reserve_devices(state: PodClaims, node: str, in_flight: ClaimsInFlight, features: Features) -> None:
+def reserve_devices(
+    state: PodClaims, pod: Pod, node: str, in_flight: ClaimsInFlight, features: Features, *, is_trial: bool
+) -> None:
     """Hold what was found on the node for the claims that have no allocation."""
+
+    def hold(at: int, claim: ResourceClaim, allocation: Allocation) -> None:
+        state.allocations[at] = allocation
+        state.in_flight.add(claim.uid)
+        in_flight.begin(allocated(claim, allocation), pod.uid, is_trial=is_trial)
+
+    for at, claim in state.shared.items():
+        allocation = state.claims[at].status.allocation
+        assert allocation is not None, "it is shared"
+        hold(at, claim, allocation)
     to_allocate = [at for at, claim in enumerate(state.claims) if claim.status.allocation is None]
     found = state.found.get(node)
     if found is None:
@@ -127,15 +165,13 @@ def reserve_devices(state: PodClaims, node: str, in_flight: ClaimsInFlight, feat
             if not found.extended_claim.spec.devices.requests:
                 continue  # the node itself has all of them
             claim = state.claims[at] = state.extended_claim = found.extended_claim
-        state.allocations[at] = allocation
-        state.in_flight.add(claim.uid)
-        in_flight.begin(allocated(claim, allocation))
+        hold(at, claim, allocation)
 
 
-def release_devices(state: PodClaims, in_flight: ClaimsInFlight) -> None:
-    """Undo `reserve_devices`: nothing stays in flight."""
+def release_devices(state: PodClaims, pod: Pod, in_flight: ClaimsInFlight) -> None:
+    """Undo `reserve_devices`: nothing stays in flight but what other pods of the group share."""
     for uid in state.in_flight:
-        in_flight.end(uid)
+        in_flight.end(uid, pod.uid)
     state.in_flight.clear()
     state.allocations.clear()
 
