@@ -149,13 +149,13 @@ def group_condition(cluster: Cluster, name: str) -> None:
 
 
 SCENARIOS = {
-    "G50, G51: a claim that the group names is shared": shared_by_name,
-    "G51, G54: a claim of the group is created from its template": shared_by_template,
-    "G50: a pod's own claim beside the group's": own_claims_beside,
-    "G52: a claim that pods share without their group": shared_without_the_group,
-    "G51: a second gang waits for the device": second_gang_waits,
-    "G55: the deletion of the group releases the device": deletion_releases,
-    "G53: an allocation of the group that no node can use": stuck_allocation,
+    "G45, G46: a claim that the group names is shared": shared_by_name,
+    "G46, G49: a claim of the group is created from its template": shared_by_template,
+    "G45: a pod's own claim beside the group's": own_claims_beside,
+    "G47: a claim that pods share without their group": shared_without_the_group,
+    "G46: a second gang waits for the device": second_gang_waits,
+    "G50: the deletion of the group releases the device": deletion_releases,
+    "G48: an allocation of the group that no node can use": stuck_allocation,
 }
 
 

@@ -76,7 +76,7 @@ def refused(live: Live, gang: str) -> bool:
 
 
 async def test_gangs_share_one_claim_each_and_the_second_waits_for_the_first():
-    """G51, G52, G54, G55: all pods of a gang on the node of its device, which the deletion of the group releases."""
+    """G46, G47, G49, G50: all pods of a gang on the node of its device, which the deletion of the group releases."""
     async with a_cluster() as (server, live):
         await a_gang(live, "first", BY_TEMPLATE)
         assert await live.bound(*names("first")) == ["node-1"] * 3
@@ -97,7 +97,7 @@ async def test_gangs_share_one_claim_each_and_the_second_waits_for_the_first():
 
 
 async def test_pods_share_a_claim_by_name_that_stays():
-    """G50, G55: the claim is created by a user; it is deallocated with the group, and not deleted."""
+    """G45, G50: the claim is created by a user; it is deallocated with the group, and not deleted."""
     async with a_cluster() as (server, live):
         spec = {"devices": {"requests": [REQUEST]}}
         await live.client.create(ResourceClaim.KIND, a_document(ResourceClaim, "mine", spec), "default")

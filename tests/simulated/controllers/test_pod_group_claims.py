@@ -89,7 +89,7 @@ async def delete(bench: Bench, *pods: str) -> None:
 
 
 async def test_a_group_gets_one_claim_that_its_pods_share(grouped: Bench):
-    """G54: it is owned by the group; the status of the group names it, and then that of each pod."""
+    """G49: it is owned by the group; the status of the group names it, and then that of each pod."""
     await a_template(grouped, labels={"team": "a"})
     await a_group(grouped, BY_TEMPLATE)
     for pod in ("one", "two"):
@@ -106,7 +106,7 @@ async def test_a_group_gets_one_claim_that_its_pods_share(grouped: Bench):
 
 
 async def test_pods_that_come_before_their_group_wait_for_its_claim(grouped: Bench):
-    """G54: without the PodGroup it is unknown which claims belong to it, so that none is created for the pod."""
+    """G49: without the PodGroup it is unknown which claims belong to it, so that none is created for the pod."""
     await a_template(grouped)
     await a_member(grouped, "one", BY_TEMPLATE)
     await a_group(grouped, BY_TEMPLATE)
@@ -134,7 +134,7 @@ async def test_a_claim_of_a_group_that_was_deleted_is_created_again(grouped: Ben
 
 
 async def test_the_claim_stays_until_the_group_is_deleted(grouped: Bench):
-    """G55: pods come and go; with the PodGroup its claim is deallocated and deleted."""
+    """G50: pods come and go; with the PodGroup its claim is deallocated and deleted."""
     await a_template(grouped)
     await a_group(grouped, BY_TEMPLATE)
     await a_member(grouped, "one", BY_TEMPLATE)
@@ -151,7 +151,7 @@ async def test_the_claim_stays_until_the_group_is_deleted(grouped: Bench):
 
 
 async def test_a_claim_that_the_group_names_is_deallocated_with_it(grouped: Bench):
-    """G55: it is a user's, and stays."""
+    """G50: it is a user's, and stays."""
     spec: Document = {"devices": {"requests": []}}
     await grouped.client.create(CLAIM, {"metadata": {"name": "mine"}, "spec": spec}, "default")
     await a_group(grouped, BY_NAME)
@@ -163,7 +163,7 @@ async def test_a_claim_that_the_group_names_is_deallocated_with_it(grouped: Benc
 
 
 async def test_a_pod_that_is_bound_without_a_scheduler_reserves_the_claim_for_its_group(grouped: Bench):
-    """G51: as the scheduler would have done."""
+    """G46: as the scheduler would have done."""
     await a_template(grouped)
     await a_group(grouped, BY_TEMPLATE)
     claim = await the_claim(grouped)

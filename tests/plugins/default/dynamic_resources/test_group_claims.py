@@ -105,7 +105,7 @@ RESERVED = {
 
 @pytest.mark.parametrize(("of_pod", "of_group", "gates", "resource"), RESERVED.values(), ids=RESERVED.keys())
 async def test_what_a_claim_is_reserved_for(of_pod, of_group, gates, resource):
-    """G50, G51: the group, if its spec has the same entry as that of the pod."""
+    """G45, G46: the group, if its spec has the same entry as that of the pod."""
     world = a_world(of_group=[of_group], gates=gates)
     placing = Placing(world, a_member(of_pod))
     placing.reserve()
@@ -116,7 +116,7 @@ async def test_what_a_claim_is_reserved_for(of_pod, of_group, gates, resource):
 
 
 async def test_a_claim_that_is_reserved_for_the_group_is_not_written_again():
-    """G51: pods that come later use the claim as it is."""
+    """G46: pods that come later use the claim as it is."""
     claim = a_claim("claim", allocation=allocated())
     claim.status.reserved_for = [GROUP_USER]
     world = a_world(claim)
@@ -127,7 +127,7 @@ async def test_a_claim_that_is_reserved_for_the_group_is_not_written_again():
 
 
 async def test_a_failed_pod_does_not_unreserve_the_claim_of_its_group():
-    """G51: other pods of the group may use it."""
+    """G46: other pods of the group may use it."""
     world = a_world()
     placing = Placing(world, a_member())
     placing.reserve()
@@ -154,13 +154,13 @@ OWNERS = {
 
 @pytest.mark.parametrize(("owner", "gates", "expected"), OWNERS.values(), ids=OWNERS.keys())
 def test_whose_claim_a_pod_may_use_for_a_template(owner, gates, expected):
-    """G56: one that was created for the pod, or for its group."""
+    """G51: one that was created for the pod, or for its group."""
     world = a_world(owned(a_claim("made", wants()), **owner), of_group=[BY_TEMPLATE], gates=gates)
     assert verdict(world, a_member(BY_TEMPLATE, created="made")) == expected
 
 
 def test_a_pod_without_a_group_may_not_use_the_claim_of_one():
-    """G56: where kube-scheduler crashes, the pod is refused."""
+    """G51: where kube-scheduler crashes, the pod is refused."""
     world = a_world(owned(a_claim("made", wants())))
     pod = a_member(BY_TEMPLATE, created="made")
     pod.spec.scheduling_group = None
@@ -168,7 +168,7 @@ def test_a_pod_without_a_group_may_not_use_the_claim_of_one():
 
 
 def test_a_pod_waits_until_its_status_names_the_claim():
-    """G54: the resource claim controller writes that once the claim of the group exists."""
+    """G49: the resource claim controller writes that once the claim of the group exists."""
     world = a_world(of_group=[BY_TEMPLATE])
     waiting = a_member(BY_TEMPLATE)
     refused = world.plugin.pre_enqueue(waiting)
@@ -181,7 +181,7 @@ def test_a_pod_waits_until_its_status_names_the_claim():
 
 
 def test_without_the_object_of_its_group_a_pod_is_refused():
-    """G50: whether a claim belongs to the group is unknown then, and pods without claims are refused, too."""
+    """G45: whether a claim belongs to the group is unknown then, and pods without claims are refused, too."""
     world = a_world(of_group=None)
     missing = 'podgroup.scheduling.k8s.io "gang" not found'
     plain = a_pod("plain", group="gang")
@@ -194,7 +194,7 @@ def test_without_the_object_of_its_group_a_pod_is_refused():
 
 
 def test_pods_that_are_tried_together_share_an_allocation():
-    """G52: the second gets the devices of the first; a pod outside of the trial waits."""
+    """G47: the second gets the devices of the first; a pod outside of the trial waits."""
     world = a_world()
     first = tried(world, a_member(uid="one"))
     second = tried(world, a_member(uid="two"))
@@ -203,7 +203,7 @@ def test_pods_that_are_tried_together_share_an_allocation():
 
 
 def test_no_pod_shares_an_allocation_outside_of_a_trial():
-    """G52: the claim of a pod that is being bound is in flight until it is written."""
+    """G47: the claim of a pod that is being bound is in flight until it is written."""
     world = a_world()
     placing = Placing(world, a_member(uid="one"))
     placing.reserve()
@@ -211,7 +211,7 @@ def test_no_pod_shares_an_allocation_outside_of_a_trial():
 
 
 async def test_an_allocation_stays_in_flight_until_the_last_pod_gives_it_up():
-    """G52: undoing a trial leaves nothing behind."""
+    """G47: undoing a trial leaves nothing behind."""
     world = a_world()
     first, second = (tried(world, a_member(uid=uid)) for uid in ("one", "two"))
     await second.unreserve()
@@ -221,7 +221,7 @@ async def test_an_allocation_stays_in_flight_until_the_last_pod_gives_it_up():
 
 
 def test_the_nodes_of_a_shared_allocation_are_the_only_ones():
-    """G52: a device of one node ties all pods that share it to that node."""
+    """G47: a device of one node ties all pods that share it to that node."""
     world = a_world(nodes=("near", "far"))
     tried(world, a_member(uid="one"))
     second = Placing(world, a_member(uid="two"))
@@ -230,7 +230,7 @@ def test_the_nodes_of_a_shared_allocation_are_the_only_ones():
 
 
 def test_a_claim_of_its_own_beside_a_shared_one_gets_another_device():
-    """G52: each claim has its own devices, in whichever order they stand in the spec."""
+    """G47: each claim has its own devices, in whichever order they stand in the spec."""
     own = PodResourceClaim(name="own", resource_claim_name="own")
     for entries in ([BY_NAME, own], [own, BY_NAME]):
         world = a_world(a_claim("claim", wants()), a_claim("own", wants()))
@@ -246,7 +246,7 @@ def test_a_claim_of_its_own_beside_a_shared_one_gets_another_device():
 @pytest.mark.parametrize("gates", [GATES, GANGS_ALONE], ids=["reserved for the group", "reserved for pods"])
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["the first writes it", "the second writes it"])
 async def test_of_pods_that_share_an_allocation_one_writes_it(gates, order):
-    """G51, G52: whichever comes first; the others find it written, without a conflict."""
+    """G46, G47: whichever comes first; the others find it written, without a conflict."""
     world = a_world(gates=gates)
     placings = [tried(world, a_member(uid=uid)) for uid in ("one", "two")]
     for placing in reversed(placings):
@@ -282,7 +282,7 @@ def given_up(world: World, pod: Pod) -> Refusal:
 
 
 def test_a_claim_of_the_group_is_unreserved_first_and_deallocated_then():
-    """G53: with no pod of the group on a node, none can use it."""
+    """G48: with no pod of the group on a node, none can use it."""
     pod = a_member()
     world = a_world(a_stuck_claim(GROUP_USER))
     world.cluster.state.set_pending(pod)
@@ -295,7 +295,7 @@ def test_a_claim_of_the_group_is_unreserved_first_and_deallocated_then():
 
 
 def test_a_claim_that_a_pod_of_the_group_uses_stays_reserved():
-    """G53: a pod of the group has a node; one that is only tried on it does not count."""
+    """G48: a pod of the group has a node; one that is only tried on it does not count."""
     pod, other = a_member(), a_member(uid="two")
     world = a_world(a_stuck_claim(GROUP_USER))
     world.cluster.state.set_pending(pod)
@@ -307,7 +307,7 @@ def test_a_claim_that_a_pod_of_the_group_uses_stays_reserved():
 
 
 def test_a_claim_that_is_shared_in_a_trial_is_not_deallocated():
-    """G53: it is not allocated yet."""
+    """G48: it is not allocated yet."""
     world = a_world(nodes=("near", "far"))
     tried(world, a_member(uid="one"))
     world.cluster.state.set_pending(pod := a_member(uid="two"))
