@@ -214,6 +214,19 @@ def test_explain_shows_use_and_what_is_borrowed():
     assert list(world.plugin.explain(a_pod_of("c"))) == []
 
 
+def test_explain_shows_what_a_pending_pod_lacks():
+    world = World(*TWO, running=pods_using({"a": 12, "b": 8}))
+    assert list(world.plugin.explain(a_pod_of("b", cpu=2)))[1:] == [
+        "all quotas together: 20 of 20 cpu in use, and the pod requests 2 cpu",
+    ]
+    assert list(world.plugin.explain(a_pod_of("a", cpu=5)))[1:] == [
+        "the pod requests 5 cpu, 1 more than quota a/quota allows",
+    ]
+    bound = a_pod_of("b", cpu=2)
+    bound.spec.node_name = "node"
+    assert len(list(world.plugin.explain(bound))) == 1
+
+
 def test_the_oldest_quota_of_a_namespace_counts_and_the_others_are_named():
     newer = a_quota("a", "also", created="2026-01-02T00:00:00Z", max={"cpu": 1})
     world = World(newer, a_quota("a", max={"cpu": 4}))

@@ -7,7 +7,7 @@ borrows itself only from its own pods of lower priority. Pods without a quota pr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from mooring.base.errors import PluginFault
 from mooring.framework import (
@@ -36,7 +36,7 @@ from mooring.objects.policy import PodDisruptionBudget
 from mooring.objects.requests import Amounts
 from mooring.plugins.community.capacity_scheduling.quotas import ElasticQuota, Quota, Quotas, shown_amount
 from mooring.plugins.community.capacity_scheduling.search import Preemptor, QuotaSearch
-from mooring.plugins.community.capacity_scheduling.usage import OurRules, RecordedRules, Rules, Usage, plus
+from mooring.plugins.community.capacity_scheduling.usage import UNLIMITED, OurRules, RecordedRules, Rules, Usage, plus
 from mooring.plugins.community.compatibility import Compatibility
 from mooring.plugins.community.preemption_toleration.search import no_victims
 from mooring.plugins.default.default_preemption.plugin import NEVER, NOT_HELPFUL, STILL_TERMINATING, UNDER_WAY
@@ -202,8 +202,25 @@ class CapacityScheduling(Plugin):
         used = self._used(quota)
         for resource in {**(quota.min or {}), **(quota.max or {})}:
             yield self._sentence(quota, resource, used.get(resource, 0))
+        if not pod.spec.node_name:
+            yield from self._lacking(quota, used, pod)
         for other in self._quotas.ignored(pod.namespace):
             yield f"quota {pod.namespace}/{other} does not count: the namespace has an older one"
+
+    def _lacking(self, quota: Quota, used: Mapping[str, int], pod: Pod) -> Iterator[str]:
+        """What a pending pod requests beyond its quota, and beyond what all are guaranteed together."""
+        every: list[Mapping[str, int]] | None = None
+        for resource, wanted in self._rules.requested(pod).items():
+            most, total = self._rules.most(quota, resource), self._rules.total_least(self._quotas, resource)
+            request = f"the pod requests {shown_amount(resource, wanted)} {resource}"
+            if most != UNLIMITED and (beyond := used.get(resource, 0) + wanted - most) > 0:
+                yield f"{request}, {shown_amount(resource, beyond)} more than quota {quota.key} allows"
+            elif total != UNLIMITED:
+                every = every or [self._used(each) for each in self._quotas.refresh().values()]
+                together = sum(each.get(resource, 0) for each in every)
+                if together + wanted > total:
+                    in_use, guaranteed = shown_amount(resource, together), shown_amount(resource, total)
+                    yield f"all quotas together: {in_use} of {guaranteed} {resource} in use, and {request}"
 
     def _used(self, quota: Quota) -> dict[str, int]:
         used: dict[str, int] = {}
