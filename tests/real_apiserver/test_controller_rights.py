@@ -77,7 +77,7 @@ def is_used(cluster: Cluster, resource: str) -> bool:
     return resource in ((found.get("status") or {}).get("used") or {})
 
 
-def write_kubeconfig(cluster: Cluster, token: str) -> None:
+def write_kubeconfig(cluster: Cluster, token: str, name: str = "controllers") -> Path:
     (cluster.home / "ca.pem").write_text(cluster.control_plane.ca_pem, encoding="utf-8")
     server = {"server": f"https://127.0.0.1:{cluster.control_plane.port}", "certificate-authority": "ca.pem"}
     document = {
@@ -86,4 +86,6 @@ def write_kubeconfig(cluster: Cluster, token: str) -> None:
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
         "current-context": "c",
     }
-    (cluster.home / "controllers.kubeconfig").write_text(yaml.safe_dump(document), encoding="utf-8")
+    path = cluster.home / f"{name}.kubeconfig"
+    path.write_text(yaml.safe_dump(document), encoding="utf-8")
+    return path
