@@ -270,7 +270,11 @@ async def _serve(
         api = Api(mirror, allow_actions=given.allow_actions, recording=given.recording, is_configured=is_configured)
         server = WebServer(api, access, options)
         await stack.enter_async_context(server.serving())
-        print_line(f"{server.url}#token={operator.token}" if given.is_local else server.url)
+        if given.is_local:
+            print_line(f"{server.url}#token={operator.token}")
+        else:
+            print_line(server.url)
+            print_line("Users sign in with a token of the cluster, such as `kubectl create token NAME` prints.")
         while not stop.is_set():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(REFRESH_SECONDS):

@@ -31,13 +31,12 @@ class Rights:
 
     def check_namespace(self, namespace: str) -> None:
         if not self.may_see(namespace):
-            raise RequestError(
-                403, f'{self.user} may not list pods in namespace "{namespace}"; a Role that allows it is needed there.'
-            )
+            where = f'pods in namespace "{namespace}"; a Role that allows it is needed there.'
+            raise RequestError(403, f'user "{self.user}" may not list {where}')
 
     def check_nodes(self) -> None:
         if not self.nodes:
-            raise RequestError(403, f"{self.user} may not list nodes; a ClusterRole that allows it is needed.")
+            raise RequestError(403, f'user "{self.user}" may not list nodes; a ClusterRole that allows it is needed.')
 
 
 class PageAccess(Protocol):
@@ -56,9 +55,9 @@ class OperatorAccess:
 
     async def rights(self, request: web.BaseRequest, token: str) -> Rights:
         if not token:
-            raise RequestError(401, NO_TOKEN)
+            raise RequestError(401, NO_TOKEN, field="link")
         if not hmac.compare_digest(token.encode("utf-8", "surrogateescape"), self.token.encode()):
-            raise RequestError(401, WRONG_TOKEN)
+            raise RequestError(401, WRONG_TOKEN, field="link")
         return Rights("the operator")
 
 

@@ -168,6 +168,8 @@ class Api:
             "recording": self.recordings.summary if self.recordings is not None else None,
             "actions": self.actions.are_allowed,
             "user": rights.user,
+            "signedIn": bool(rights.token),
+            "hiddenNamespaces": len(self._hidden(rights)),
             "notes": mirror.notes,
         }
 

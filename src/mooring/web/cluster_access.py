@@ -50,7 +50,7 @@ class ClusterAccess:
 
     async def rights(self, request: web.BaseRequest, token: str) -> Rights:
         if not token:
-            raise RequestError(401, NO_TOKEN)
+            raise RequestError(401, NO_TOKEN, field="token")
         key = hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
         if (kept := self._kept.get(key)) is not None:
             return kept[0]
@@ -64,7 +64,8 @@ class ClusterAccess:
             # Several requests of a page wait for the same reviews, and one that is cancelled must not end them.
             return self._kept.put(key, await asyncio.shield(running))
         except Unauthenticated as error:
-            raise RequestError(401, "the cluster does not accept this token; it may have expired.") from error
+            message = "the cluster does not accept this token; it may have expired."
+            raise RequestError(401, message, field="token") from error
         except TooManyRequests as error:
             raise too_many(str(error)) from error
         except MooringError as error:

@@ -28,7 +28,11 @@ export function keepToken(text) {
   sessionStorage.setItem(KEY, text);
 }
 
-/** Called when the server refuses the token. */
+export function forgetToken() {
+  sessionStorage.removeItem(KEY);
+}
+
+/** Called when the server refuses the token, with its error: its field names which token it takes. */
 export const onUnauthorized = new EventTarget();
 
 export async function get(path, params = {}, signal = undefined) {
@@ -85,7 +89,7 @@ async function request(method, path, body, signal, accept = "application/json") 
   }
   if (response.ok) return response;
   const error = await errorOf(response);
-  if (error.status === 401) onUnauthorized.dispatchEvent(new Event("unauthorized"));
+  if (error.status === 401) onUnauthorized.dispatchEvent(new CustomEvent("unauthorized", { detail: error }));
   throw error;
 }
 

@@ -45,7 +45,7 @@ export function makeFrame(top, store) {
     name.title = `${counted(counts.nodes, "node")}, ${counted(counts.pods, "pod")}`;
     show(pending, count(counts.pending), h("span", { class: "hidden" }, counts.pending === 1 ? " pending pod" : " pending pods"));
     pending.hidden = !counts.pending;
-    showConfiguration(store.cluster.configuration);
+    showFoot(store.cluster);
   };
   store.addEventListener("cluster", showCluster);
 
@@ -66,14 +66,19 @@ export function makeFrame(top, store) {
   };
 }
 
-/** Which configuration the decisions of the page are taken with. */
-function showConfiguration(configuration) {
+/** Which configuration the decisions of the page are taken with, and where it is shared, who is signed in. */
+function showFoot({ configuration, user, signedIn }) {
   const foot = document.getElementById("foot");
   const { since, problem } = configuration ?? {};
   const newer = problem ? ` A newer one cannot be used here: ${visible(problem)}` : "";
   const text = configuration ? `Decided with ${configurationName(configuration)}, in use here since ${clock(since)}.${newer}` : "";
-  foot.hidden = !text;
-  if (foot.textContent !== text) foot.textContent = text;
+  foot.hidden = false;
+  if (foot.dataset.text === text + user) return;
+  foot.dataset.text = text + user;
+  show(foot, h("span", {}, text), signedIn ? h("span", {}, ` Signed in as ${visible(user)}. `, h("button", { type: "button", class: "link", on: { click: () => {
+    api.forgetToken();
+    location.reload();
+  } } }, "Sign out")) : null);
 }
 
 export function configurationName({ origin, file }) {

@@ -1,6 +1,6 @@
 /** The page: takes the token from the link, shows the frame, and the view of the address. */
 
-import { keepToken, onUnauthorized, token } from "./api.js";
+import { forgetToken, keepToken, onUnauthorized, token } from "./api.js";
 import { announce, h, show } from "./dom.js";
 import { clock, duration } from "./format.js";
 import { makeFrame } from "./frame.js";
@@ -44,7 +44,7 @@ function start() {
     history.replaceState(null, "", link.to);
   }
   frame = makeFrame(document.getElementById("top"), store);
-  onUnauthorized.addEventListener("unauthorized", askForToken);
+  onUnauthorized.addEventListener("unauthorized", ({ detail }) => askForToken(detail));
   addEventListener("hashchange", () => {
     // A link with a token, pasted into a tab that is open.
     const again = tokenIn(location.hash);
@@ -56,8 +56,8 @@ function start() {
   store.addEventListener("status", showConnection);
   store.addEventListener("configuration", decideAgain);
   setInterval(showConnection, 1000);
-  if (token()) begin();
-  else askForToken();
+  // Without a token, too: the response names which one is needed.
+  begin();
 }
 
 function begin() {
@@ -151,15 +151,38 @@ function showConnection() {
   document.getElementById("retry-in").textContent = seconds ? `Next try in ${duration(seconds)}.` : "Trying…";
 }
 
-function askForToken() {
+/** The link of a page on the user's own machine, or where it is shared their own token of the cluster. */
+const SIGN_IN = {
+  __proto__: null, // names come from the server
+  link: {
+    title: "Open the page by its link",
+    text: "mooring web and mooring up print a link that carries a token; this address has none.",
+    refused: "The server does not accept the token of this tab. It changes with each start of mooring web.",
+    label: "Or paste the link or its token",
+    button: "Open",
+  },
+  token: {
+    title: "Sign in",
+    text: "This page is shared by users of the cluster. Sign in with your own token of the cluster; you see what you may list there.",
+    refused: "The cluster does not accept this token; it may have expired.",
+    label: "Token of the cluster, as kubectl create token NAME prints it",
+    button: "Sign in",
+  },
+};
+
+function askForToken(error) {
   store.stop();
   current?.dispose?.();
   current = null;
+  const words = SIGN_IN[error.field] ?? SIGN_IN.link;
+  const text = token() ? words.refused : words.text;
+  forgetToken();
+  // Several requests are refused at once; what was typed since the first stays.
+  if (main.firstElementChild?.id === "sign-in") return;
   const input = h("input", { id: "token", type: "password", autocomplete: "off", spellcheck: "false", required: true });
-  const problem = token() ? "The server does not accept the token of this tab. It changes with each start of mooring web." : "";
   setTitle("Token needed");
   show(main, h("form", {
-    class: "state token", on: {
+    class: "state token", id: "sign-in", on: {
       submit: (event) => {
         event.preventDefault();
         const pasted = input.value.trim();
@@ -168,9 +191,9 @@ function askForToken() {
       },
     },
   },
-  h("h1", {}, "Open the page by its link"),
-  h("p", {}, problem || "mooring web and mooring up print a link that carries a token; this address has none. Where the page is shared, it is your own bearer token of the cluster."),
-  h("label", { for: "token" }, "Or paste the link or its token"),
-  h("div", { class: "row" }, input, h("button", { type: "submit", class: "primary" }, "Open"))));
+  h("h1", {}, words.title),
+  h("p", {}, text),
+  h("label", { for: "token" }, words.label),
+  h("div", { class: "row" }, input, h("button", { type: "submit", class: "primary" }, words.button))));
   input.focus();
 }

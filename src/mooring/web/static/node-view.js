@@ -77,7 +77,8 @@ function summary(node, isCordoned) {
   const free = ["cpu", "memory"].filter((each) => node.allocatable[each]).map((each) => `${amount(each, node.allocatable[each] - (node.requested[each] ?? 0))} of ${each}`);
   const room = free.length ? `${free.join(" and ")} ${free.length > 1 ? "are" : "is"} free` : "Its resources are not known";
   const cordoned = isCordoned ? " It is cordoned: no new pods come here." : "";
-  return `${counted(node.pods.length + (node.hiddenPods ?? 0), "pod")} ${node.pods.length === 1 ? "runs" : "run"} here. ${room}.${cordoned}`;
+  const pods = node.pods.length + (node.hiddenPods ?? 0);
+  return `${counted(pods, "pod")} ${pods === 1 ? "runs" : "run"} here. ${room}.${cordoned}`;
 }
 
 function gauges(node) {

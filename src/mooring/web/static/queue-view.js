@@ -20,8 +20,9 @@ export function view(main, { store, params, navigate, title }) {
     request = new AbortController();
     try {
       const queue = await api.get("/queue", {}, request.signal);
-      note.textContent = counted(queue.pending, "pending pod");
-      if (!queue.groups.length) show(body, empty("No pod waits", "Every pod has a node. Pods that none can take appear here, with the reason."));
+      const { hiddenNamespaces: hidden } = store.cluster;
+      note.textContent = counted(queue.pending, "pending pod") + (hidden ? `, without those of ${counted(hidden, "namespace")} whose pods you may not list` : "");
+      if (!queue.groups.length) show(body, empty("No pod waits", `Every pod ${hidden ? "that you may list " : ""}has a node. Pods that none can take appear here, with the reason.`));
       else show(body, queue.groups.map((group, place) => groupCard(group, place, queue.pending)));
     } catch (error) {
       if (error.name !== "AbortError") show(body, failure(error, load));
