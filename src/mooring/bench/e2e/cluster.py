@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -108,11 +109,19 @@ class BenchCluster:
         await self.client.delete(NAMESPACES, NAMESPACE)
 
     async def _delete_all(self, kind: Kind, namespace: str | None, selector: str = "") -> None:
-        """By few requests; pods go at once, whatever grace they have."""
+        """By few requests; pods go at once, whatever grace they have. A server on a busy machine may not delete all of
+        them within the time of a request."""
         query = {"labelSelector": selector} if selector else {}
         body = _encode({"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0})
         path = list_path(kind, namespace, query, 0, "")
-        await self.client.transport.request("DELETE", path, body, seconds=PATIENCE_SECONDS)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                await self.client.transport.request("DELETE", path, body, seconds=PATIENCE_SECONDS)
+                return
+            except ApiError as error:
+                if error.reason != "Timeout" or time.monotonic() > deadline:
+                    raise
 
     async def event_count(self) -> int:
         return await self._count(EVENTS)
