@@ -133,8 +133,8 @@ class Hint:
     """Whether `test` reads nothing of the pod but its namespace, labels, spec and reported resources, and whether it is
     the changed object itself. Then it runs once for all rejected pods that are alike in these."""
     within_pod_group: bool
-    """Whether `test` passes only for pods of one pod group: that of the changed pod, or the changed PodGroup. Then it
-    runs for no others."""
+    """Whether `test` passes only for pods of one pod group, that of the changed pod or the changed PodGroup, and reads
+    nothing else of them. Then it runs for no others, and where it does not pass, for one of them only."""
 
     def __init__(
         self,

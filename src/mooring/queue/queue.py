@@ -475,7 +475,8 @@ class SchedulingQueue:
         if event.is_wildcard:
             pods = [queued for queued in waiting if only is None or only(queued.pod)]
             return [(queued, self._hints.strategy(queued, event, old, new)) for queued in pods]
-        groups = waiting.waiting_for(self._hints.concerned_by(event, old, new))
+        concerned = self._hints.concerned_by(event, old, new, waiting.one_waiting_for)
+        groups = waiting.waiting_for(concerned)
         moves = self._hints.moves((group.pods for group in groups), event, old, new, only)
         moves.sort(key=lambda move: move[0].entry)
         return moves

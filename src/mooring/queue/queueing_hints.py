@@ -59,6 +59,7 @@ class QueueingStrategy(IntEnum):
 
 PluginHints = Mapping[str, Sequence[Hint]]
 Move = tuple[QueuedPodInfo, QueueingStrategy]
+OneWaitingFor = Callable[[WaitingFor], QueuedPodInfo | None]
 
 
 class _Change(NamedTuple):
@@ -106,14 +107,24 @@ class QueueingHints:
         """Whether any plugin of any profile registered the event. Wildcards always count."""
         return event.is_wildcard or bool(self.hints_for(event))
 
-    def concerned_by(self, event: ClusterEvent, old: Any, new: Any) -> Iterator[WaitingFor]:
+    def concerned_by(self, event: ClusterEvent, old: Any, new: Any, one_waiting_for: OneWaitingFor) -> list[WaitingFor]:
         """Which rejected pods the event, no wildcard, may move: by profile, plugin and pod group."""
+        change = _Change(self.hints_for(event), event.label, old, new)
         pod_groups = set(_pod_groups(*(each for each in (old, new) if each is not None)))
-        for scheduler_name, of_plugins in self.hints_for(event).items():
+        concerned = []
+        for scheduler_name, of_plugins in change.hints.items():
             for plugin, hints in of_plugins.items():
-                is_within = all(hint.within_pod_group for hint in hints)
-                for pod_group in pod_groups if is_within else (None,):
-                    yield scheduler_name, plugin, pod_group
+                if not all(hint.within_pod_group for hint in hints) or None in pod_groups:
+                    concerned.append(WaitingFor(scheduler_name, plugin))
+                    continue
+                for key in (WaitingFor(scheduler_name, plugin, pod_group) for pod_group in pod_groups):
+                    # One stands for all of the pod group: a large gang is not looked at for each pod that joins it.
+                    if (one := one_waiting_for(key)) is not None and self._passes(plugin, hints, one.pod, change):
+                        concerned.append(key)
+        return concerned
+
+    def _passes(self, plugin: str, hints: Sequence[Hint], pod: Pod, change: _Change) -> bool:
+        return any(self._timed(plugin, hint, pod, change) != SKIP for hint in hints)
 
     def moves(
         self,

@@ -10,14 +10,23 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from mooring.objects.pod_templates import PodTemplate
 from mooring.queue.queued_pod_info import Place, QueuedPodInfo
 
 PodGroupKey = tuple[str, str]
 """Namespace and name of a pod group."""
-WaitingFor = tuple[str, str, PodGroupKey | None]
-"""A profile, a plugin that rejected pods, and their pod group; None: whatever their pod group is."""
+
+
+class WaitingFor(NamedTuple):
+    """What pods wait for."""
+
+    scheduler_name: str
+    plugin: str
+    """The one that rejected them."""
+    pod_group: PodGroupKey | None = None
+    """Of the pods; None: any, or none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +54,7 @@ class Alike:
         rejectors = self.unschedulable_plugins | self.pending_plugins
         plugins = rejectors if self.gating_plugin is None else (self.gating_plugin,)
         pod_groups = {None, self.pod_group}
-        return ((self.scheduler_name, plugin, pod_group) for plugin in plugins for pod_group in pod_groups)
+        return (WaitingFor(self.scheduler_name, plugin, each) for plugin in plugins for each in pod_groups)
 
 
 @dataclass(slots=True, eq=False)
@@ -111,6 +120,10 @@ class UnschedulablePods:
         for key in any_of:
             found.update(self._index.get(key, {}))
         return list(found.values())
+
+    def one_waiting_for(self, key: WaitingFor) -> QueuedPodInfo | None:
+        """Any pod that waits for it."""
+        return next((queued for group in self._index.get(key, {}).values() for queued in group.pods.values()), None)
 
     def _new_group(self, alike: Alike) -> AlikePods:
         group = self._groups[alike] = AlikePods(alike)

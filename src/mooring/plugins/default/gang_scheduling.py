@@ -65,7 +65,7 @@ class GangScheduling(Plugin):
 
     def events(self) -> Iterable[Hint]:
         return [
-            Hint(Pod, Action.ADD, _is_of_same_group, per_template=True, within_pod_group=True),
+            Hint(Pod, Action.ADD, self._is_admitted_with, per_template=True, within_pod_group=True),
             Hint(PodGroup, Action.ADD, _is_its_group, per_template=True, within_pod_group=True),
         ]
 
@@ -79,6 +79,11 @@ class GangScheduling(Plugin):
         if (members := self._groups.members(pod.namespace, name)) is None:
             raise Fault(f"pod group state for {pod.namespace}/{name} not found")
         return TOO_FEW_EXIST if members.all_count < group.min_count else None
+
+    def _is_admitted_with(self, pod: Pod, _before: object, added: Pod | PlacedPod) -> bool:
+        """Whether a pod of its group was added, and `pre_enqueue` admits the pod now: so it runs for one of the
+        pods that came before, not for each of them."""
+        return _are_of_same_group(pod, added) and self.pre_enqueue(pod) is None
 
     def permit(self, pod: Pod, node: NodeView, cycle: Cycle) -> Allow | Wait:
         if (name := pod.pod_group_name) is None:
@@ -114,7 +119,7 @@ class GangScheduling(Plugin):
                 self._waiting_pods.reject(member.uid, self.name, GANG_FAILED)
 
 
-def _is_of_same_group(pod: Pod, _before: object, added: Pod | PlacedPod) -> bool:
+def _are_of_same_group(pod: Pod, added: Pod | PlacedPod) -> bool:
     group = added.group if isinstance(added, PlacedPod) else added.pod_group_name
     return bool(group) and (pod.namespace, pod.pod_group_name) == (added.namespace, group)
 
