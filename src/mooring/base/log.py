@@ -7,11 +7,13 @@ the making of expensive values: `if debug := log.v(6): debug.info(…)`.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, TextIO
 
@@ -55,6 +57,16 @@ def configure(
         _settings.stream = stream
     if info_stream is not None:
         _settings.info_stream = info_stream
+
+
+@contextlib.contextmanager
+def silenced() -> Iterator[None]:
+    """While inside, nothing is written: for work whose result has all that a reader needs."""
+    before, _settings.verbosity = _settings.verbosity, -1
+    try:
+        yield
+    finally:
+        _settings.verbosity = before
 
 
 def settings() -> LogSettings:

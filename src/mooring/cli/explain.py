@@ -26,7 +26,7 @@ from mooring.cli.explained_cluster import (
 from mooring.cli.output import print_line
 
 if TYPE_CHECKING:
-    from mooring.client import ApiClient
+    from mooring.client import ApiClient, Connection
     from mooring.objects import Pod
     from mooring.recording import Recording
     from mooring.simulator import Cluster
@@ -123,10 +123,11 @@ def _explain_node(source: ExplainedSource, name: str, output: str) -> None:
     from mooring.explain import node_in_full
     from mooring.why import explain_node
 
-    cluster = source.read_file() if source.file is not None else source.read_live(source.connection())
-    with source.recomputation(cluster) as recomputation:
+    connection = None if source.file is not None else source.connection()
+    cluster = source.read_file() if connection is None else source.read_live(connection)
+    with source.recomputation(cluster, connection=connection) as recomputation:
         found = explain_node(recomputation, name)
-    found["notes"] = list(cluster.notes)
+        found["notes"] = [*cluster.notes, *recomputation.notes]
     _warn(cluster)
     print_document(found, output, lambda: node_in_full(visible_values(found), is_wide=output == "wide"))
 
@@ -151,16 +152,16 @@ def _explain_owner(
     from mooring.explain import owner_in_full
     from mooring.why import explain_owner
 
-    if source.file is not None:
+    connection = None if source.file is not None else source.connection()
+    if connection is None:
         cluster = source.read_file()
     else:
-        connection = source.connection()
         namespace = namespace or connection.namespace
         cluster = source.read_live(connection)
     kind, name = owner
-    with source.recomputation(cluster) as recomputation:
+    with source.recomputation(cluster, connection=connection) as recomputation:
         found = explain_owner(recomputation, kind, namespace or "default", name)
-    found["notes"] = list(cluster.notes)
+        found["notes"] = [*cluster.notes, *recomputation.notes]
     _warn(cluster)
     print_document(found, output, lambda: owner_in_full(visible_values(found)))
 
@@ -263,13 +264,19 @@ async def _live_group(client: ApiClient, pod: Pod, *, with_members: bool) -> dic
 
 
 def _recomputed(
-    cluster: Cluster, source: ExplainedSource, pod: Pod, output: str, configuration: dict[str, Any] | None
+    cluster: Cluster,
+    source: ExplainedSource,
+    pod: Pod,
+    output: str,
+    configuration: dict[str, Any] | None,
+    connection: Connection | None = None,
 ) -> dict[str, Any]:
     from mooring.why import recomputed
 
-    with source.recomputation(cluster, configuration) as recomputation:
+    with source.recomputation(cluster, configuration, connection) as recomputation:
         found = recomputed(recomputation, pod, SHOWN_NODES if output == "text" else None)
-    return found | ({"notes": list(cluster.notes)} if cluster.notes else {})
+        notes = [*cluster.notes, *recomputation.notes]
+    return found | ({"notes": notes} if notes else {})
 
 
 def _look(
@@ -305,7 +312,7 @@ def _look(
             if here is None:
                 raise Fault("the pod was deleted, or has ended, while the cluster was listed.")
             found |= _since(recording, here, cluster)
-            found["recomputed"] = _recomputed(cluster, source, here, output, configuration)
+            found["recomputed"] = _recomputed(cluster, source, here, output, configuration, connection)
         except OperatorMistake as error:
             if source.config_file is not None or configuration is None:
                 raise

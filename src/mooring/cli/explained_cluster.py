@@ -45,12 +45,20 @@ class ExplainedSource(NamedTuple):
             return find_connection(kubeconfig=self.kubeconfig, context=self.context)
         return connection_here(self.kubeconfig)
 
-    def recomputation(self, cluster: Cluster, configuration: dict[str, Any] | None = None) -> Recomputation:
-        """Decides on this cluster: with the configuration of --config, else with the one of a scheduler that runs."""
-        from mooring.why import Recomputation
+    def recomputation(
+        self, cluster: Cluster, configuration: dict[str, Any] | None = None, connection: Connection | None = None
+    ) -> Recomputation:
+        """Decides on this cluster: with the configuration of --config, else with the one of a scheduler that runs.
+
+        With the connection of a cluster that runs, plugins fetch once what they read of other systems.
+        """
+        from mooring.why import Recomputation, fetch_outside_data
 
         registry = self.registry()
-        return Recomputation(cluster, self.loaded(configuration, registry), registry, self.gates)
+        loaded, outside = self.loaded(configuration, registry), None
+        if connection is not None:
+            outside = fetch_outside_data(connection, cluster, loaded, registry, self.gates)
+        return Recomputation(cluster, loaded, registry, self.gates, outside)
 
     def read_live(self, connection: Connection, configuration: dict[str, Any] | None = None) -> Cluster:
         """As the API server shows it: only lists are requested, of all kinds that the plugins read."""

@@ -45,18 +45,18 @@ def why_not(pod: str, node: str, source: ExplainedSource, namespace: str | None,
     from mooring.why import why_not as explain_why_not
 
     namespace, name = pod_named(pod, namespace)
-    configuration = None
+    configuration, connection = None, None
     if source.file is not None:
         cluster = source.read_file()
         chosen = pod_in(cluster, source, namespace or "default", name)
     else:
         from mooring.why.pod_document import configuration_of
 
-        connection = source.connection()
+        connection = live = source.connection()
 
         async def read() -> Pod:
-            async with ApiClient(connection) as client:
-                return await live_pod(client, connection, namespace or connection.namespace or "default", name)
+            async with ApiClient(live) as client:
+                return await live_pod(client, live, namespace or live.namespace or "default", name)
 
         waiting = asyncio.run(read())
         request = {"explain": waiting.key, "configuration": True}
@@ -68,6 +68,8 @@ def why_not(pod: str, node: str, source: ExplainedSource, namespace: str | None,
         chosen = here[0]
     for note in cluster.notes:
         print_line(f"Warning: {note}", err=True)
-    with source.recomputation(cluster, configuration) as recomputation:
+    with source.recomputation(cluster, configuration, connection) as recomputation:
         found = explain_why_not(recomputation, chosen, node.rpartition("/")[2])
+        if recomputation.notes:
+            found["notes"] = recomputation.notes
     print_document(found, output, lambda: why_not_in_full(visible_values(found)))

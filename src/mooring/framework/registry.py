@@ -25,7 +25,7 @@ from mooring.framework.misspelt import misspelt_points, without_points
 from mooring.framework.plugin import Plugin
 from mooring.framework.plugin_files import importing, is_module_path, load_files
 from mooring.framework.points import Point, points_of
-from mooring.framework.services import Objects
+from mooring.framework.services import Objects, Published
 from mooring.objects.meta import KubeObject
 
 ENTRY_POINTS = "mooring.plugins"
@@ -56,6 +56,11 @@ class PluginEntry:
         return tuple(
             typing.get_args(wanted)[0] for wanted in needs(self.cls).values() if typing.get_origin(wanted) is Objects
         )
+
+    @property
+    def publishes(self) -> bool:
+        """Whether it reads data of another system, which a background task publishes."""
+        return any(typing.get_origin(wanted) is Published for wanted in needs(self.cls).values())
 
 
 class Registry:

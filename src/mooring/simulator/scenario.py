@@ -75,8 +75,15 @@ class Cluster(msgspec.Struct, frozen=True):
 
         return cluster_fragment(self)
 
+    def seen_as(self, kind: type[KubeObject]) -> list[KubeObject]:
+        """All objects of a kind; nodes and pods by a plugin's own type, too. They do not follow a simulation."""
+        for objects, own in ((self.nodes, Node), (self.pods, Pod)):
+            if kind.KIND == own.KIND:
+                return [msgspec.convert(msgspec.to_builtins(each), kind, strict=False) for each in objects]
+        return self.objects_of(kind)
+
     def objects_of(self, kind: type[KubeObject]) -> list[KubeObject]:
-        """All objects of a kind."""
+        """All objects of a kind, but nodes and pods."""
         found = [each for each in self.objects if type(each) is kind]
         for document in self.documents.get((kind.KIND.api_version, kind.KIND.kind), ()):
             found.append(msgspec.convert(document, kind, strict=False))

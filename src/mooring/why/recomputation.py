@@ -34,6 +34,7 @@ from mooring.simulator.simulated_client import SimulatedClient
 from mooring.simulator.virtual_time import START, SimulatedClock, VirtualTimeLoop
 from mooring.state import RowView, State
 from mooring.why.changes import ProposedChange
+from mooring.why.outside_data import OutsideData
 
 K = TypeVar("K", bound=KubeObject)
 
@@ -42,9 +43,15 @@ class Recomputation:
     """The scheduler of a configuration, with a cluster as its state. Used by `with`."""
 
     def __init__(
-        self, cluster: Cluster, configuration: Configuration, registry: Registry, gates: FeatureGates | None = None
+        self,
+        cluster: Cluster,
+        configuration: Configuration,
+        registry: Registry,
+        gates: FeatureGates | None = None,
+        outside_data: OutsideData | None = None,
     ) -> None:
-        self._cluster = cluster
+        """`outside_data`: what plugins read of other systems; None: nothing of it is known."""
+        self._cluster, self._outside_data = cluster, outside_data
         self._configuration, self._registry = configuration, registry
         self.gates = gates or FeatureGates()
         self.configured_times = 1
@@ -84,10 +91,13 @@ class Recomputation:
         nodes = NodeFeed(core.state, core.queue)
         for node in self.cluster.nodes:
             nodes.found(node)
-        core.informers.preload(self.cluster.objects_of)
+        core.informers.preload(self.cluster.seen_as)
         for pod in self.cluster.pods:
             core.pods.found(pod)
+        if self._outside_data is not None:
+            self._outside_data.publish(core.assembly.current)
         for instance in core.assembly.current.instances.values():
+            instance.background.is_idle = bool(instance.published)
             await self._scheduler.lifecycle.start(instance)
 
     # What is known
@@ -153,6 +163,14 @@ class Recomputation:
     def explanations(self, pod: Pod) -> list[dict[str, Any]]:
         """What plugins know of the pod beside a decision."""
         return explanations(self.profile_of(pod), pod)
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences about the outside data: from when it is, or that there is none."""
+        readers = sorted(each.plugin.name for each in self._core.assembly.current.instances.values() if each.published)
+        if self._outside_data is None:
+            return [f"{reader} reads data of another system, which is not known here." for reader in readers]
+        return self._outside_data.notes
 
     # Decisions
 

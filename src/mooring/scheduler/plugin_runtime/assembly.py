@@ -83,8 +83,10 @@ class PluginServices(msgspec.Struct):
     pod_groups: PodGroups
     claims_in_flight: ClaimsInFlight = msgspec.field(default_factory=ClaimsInFlight)
 
-    def provider(self, entry: PluginEntry, args: Args | None, background: PluginBackground) -> Callable[[Any], Any]:
-        """Returns what one plugin's constructor requires, by type."""
+    def provider(
+        self, entry: PluginEntry, args: Args | None, background: PluginBackground, published: list[Published[Any]]
+    ) -> Callable[[Any], Any]:
+        """Returns what one plugin's constructor requires, by type. What it is to publish is added to `published`."""
         shared: Mapping[Any, Callable[[], Any]] = {
             Clock: lambda: self.clock,
             Log: lambda: Log(entry.name),
@@ -111,7 +113,8 @@ class PluginServices(msgspec.Struct):
             if origin is Objects:
                 return self.informers.store(typing.get_args(wanted)[0])
             if origin is Published:
-                return Published(self.clock)
+                published.append(Published(self.clock))
+                return published[-1]
             if isinstance(wanted, type) and issubclass(wanted, Args):
                 return args
             return shared[wanted]()
@@ -126,6 +129,8 @@ class Instance(msgspec.Struct, eq=False):
     kinds: tuple[type[KubeObject], ...]
     """What it watches."""
     background: PluginBackground
+    published: tuple[Published[Any], ...] = ()
+    """Outside data that it reads, in the order of its constructor's parameters."""
 
 
 InstanceKey = tuple[type[Plugin], bytes]
@@ -214,8 +219,9 @@ def assemble(
 
 def _built(entry: PluginEntry, args: Args | None, services: PluginServices) -> Instance:
     background = services.supervisor.for_plugin(entry.name)
+    published: list[Published[Any]] = []
     try:
-        plugin = build(entry.cls, services.provider(entry, args, background))
+        plugin = build(entry.cls, services.provider(entry, args, background, published))
     except BaseException as error:  # whatever a constructor raises, also SystemExit
         if isinstance(error, MooringError) or not is_its_own(error):
             raise
@@ -223,7 +229,7 @@ def _built(entry: PluginEntry, args: Args | None, services: PluginServices) -> I
             f"plugin {entry.name} ({entry.source}) cannot be built.",
             [Problem(f"{entry.name}.__init__", _raised(error, entry.cls))],
         ) from error
-    return Instance(plugin, entry.object_types, background)
+    return Instance(plugin, entry.object_types, background, tuple(published))
 
 
 def _raised(error: BaseException, cls: type[Plugin]) -> str:

@@ -79,6 +79,8 @@ class PluginBackground:
         self._clock = clock
         self._plugin = plugin
         self._tasks: WeakSet[asyncio.Task[None]] = WeakSet()
+        self.is_idle = False
+        """Set where nothing is to be started: a recomputation, which has the data that this work would fetch."""
 
     def every(self, seconds: float, work: Work) -> None:
         if not seconds > 0:
@@ -92,6 +94,8 @@ class PluginBackground:
         self.run(again_and_again)
 
     def run(self, work: Work) -> None:
+        if self.is_idle:
+            return
         self._tasks.add(self._supervisor.spawn(self._plugin, work))
 
     async def stop(self, seconds: float = STOP_SECONDS) -> None:

@@ -1,0 +1,105 @@
+"""What plugins read of other systems, such as the loads of nodes: fetched once, by the plugins themselves.
+
+A recomputation runs on virtual time, in which no response would ever come. So the plugins of the same configuration are
+built and started beside it first, on real time and with a client that only reads, until each has published or the time
+is up. What they published is handed to the plugins that decide.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mooring.base.clock import SystemClock
+from mooring.base.log import silenced
+from mooring.client import Connection
+from mooring.config import Configuration
+from mooring.framework import FeatureGates, Published
+from mooring.framework.registry import Registry
+from mooring.scheduler.plugin_runtime.assembly import Assembly, InstanceKey
+from mooring.scheduler.shadow.read_only import ReadOnlyClient
+from mooring.scheduler.shadow.wiring import SilentReporter
+from mooring.scheduler.wiring import build_core, cluster_executor, complete
+from mooring.simulator.scenario import Cluster
+
+FETCH_SECONDS = 10.0
+POLL_SECONDS = 0.02
+
+
+@dataclass(frozen=True)
+class OutsideData:
+    """By plugin instance: what it had published, in the order of its constructor's parameters."""
+
+    by_instance: Mapping[InstanceKey, tuple[Published[Any], ...]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    """From when it is, or that there is none: a sentence for each plugin."""
+
+    def publish(self, assembly: Assembly) -> None:
+        """Hand it to the plugins of another assembly of the same configuration."""
+        for key, instance in assembly.instances.items():
+            for own, fetched in zip(instance.published, self.by_instance.get(key, ()), strict=False):
+                if fetched.latest is not None:
+                    own.publish(fetched.latest, about=fetched.about)
+
+
+def fetch_outside_data(
+    connection: Connection,
+    cluster: Cluster,
+    configuration: Configuration,
+    registry: Registry,
+    gates: FeatureGates | None = None,
+    *,
+    seconds: float = FETCH_SECONDS,
+) -> OutsideData:
+    """One fetch of each plugin that reads any; nothing is requested where none does."""
+    if not reads_outside_data(configuration, registry):
+        return OutsideData()
+    with silenced():  # the notes have it
+        return asyncio.run(_fetched(connection, cluster, configuration, registry, gates or FeatureGates(), seconds))
+
+
+def reads_outside_data(configuration: Configuration, registry: Registry) -> bool:
+    names = {use.name for profile in configuration.profiles for uses in profile.points.values() for use in uses}
+    return any(entry.publishes for name in names if (entry := registry.get(name)) is not None)
+
+
+async def _fetched(
+    connection: Connection,
+    cluster: Cluster,
+    configuration: Configuration,
+    registry: Registry,
+    gates: FeatureGates,
+    seconds: float,
+) -> OutsideData:
+    clock = SystemClock()
+    async with ReadOnlyClient(connection, user_agent="mooring explain") as client:
+        names = [profile.scheduler_name for profile in configuration.profiles]
+        reporter = SilentReporter(client, names)
+        core = build_core(
+            client, configuration, registry, clock=clock, reporter=reporter, gates=gates, attempt_timeout_seconds=0
+        )
+        scheduler = complete(core, cluster_executor(core), is_explained=False)
+        core.informers.preload(cluster.seen_as)
+        readers = {key: each for key, each in core.assembly.current.instances.items() if each.published}
+        try:
+            for instance in readers.values():
+                await scheduler.lifecycle.start(instance)
+            published = [each for instance in readers.values() for each in instance.published]
+            deadline = clock.monotonic() + seconds
+            while not all(each.version for each in published) and clock.monotonic() < deadline:
+                await clock.sleep(POLL_SECONDS)
+        finally:
+            await scheduler.shutdown.run()
+        return OutsideData(
+            {key: instance.published for key, instance in readers.items()},
+            sorted(_note(each.plugin.name, each.published, seconds) for each in readers.values()),
+        )
+
+
+def _note(plugin: str, published: tuple[Published[Any], ...], seconds: float) -> str:
+    if not any(each.version for each in published):
+        return f"{plugin} reads data of another system, of which none came within {seconds:g} s."
+    about = "; ".join(each.about for each in published if each.about)
+    return f"{plugin} reads {about or 'data of another system, fetched now'}."
