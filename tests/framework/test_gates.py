@@ -97,6 +97,9 @@ def test_a_gate_that_is_named_is_not_one_of_all():
 
 
 WITHOUT_WHAT_THEY_NEED = {
+    "DRAWorkloadResourceClaims=true": (
+        "DRAWorkloadResourceClaims is enabled, but depends on features that are disabled: [GenericWorkload]"
+    ),
     "GangScheduling=true": "GangScheduling is enabled, but depends on features that are disabled: [GenericWorkload]",
     "TopologyAwareWorkloadScheduling=true": (
         "TopologyAwareWorkloadScheduling is enabled, but depends on features that are disabled: [GenericWorkload]"
