@@ -35,7 +35,7 @@ from mooring.framework import (
 )
 from mooring.framework.verdicts import FloatArray
 from mooring.objects.core import Quantities
-from mooring.objects.quantity import milli
+from mooring.objects.quantity import BadQuantity, milli
 from mooring.plugins.community.trimaran.args import TrimaranArgs
 from mooring.plugins.community.trimaran.load_collector import LoadCollector
 from mooring.plugins.community.trimaran.load_sources import MeasuredNode, source_of
@@ -68,6 +68,11 @@ class TargetLoadPackingArgs(TrimaranArgs):
                 "unable to parse DefaultRequestsMultiplier: strconv.ParseFloat: parsing "
                 f'"{self.default_requests_multiplier}": invalid syntax',
             )
+        for resource, text in (self.default_requests or {}).items():
+            try:
+                milli(text)
+            except BadQuantity as mistake:
+                yield f"defaultRequests.{resource}", str(mistake)
         if self.target_utilization > FULL:
             yield "targetUtilization", f"must be between 1 and 100, got {self.target_utilization}"
 
