@@ -237,9 +237,12 @@ class PodGroupCycle:
         """
         result, members = GroupResult(unschedulable()), []
         requires_preemption = False
+        nodes = rows = None
         try:
             for queued in attempt.queued:
-                rows = None if among is None else self._state.nodes.where(self._state.nodes.where_named(among))
+                if among is not None and self._state.nodes is not nodes:  # the first time, or nodes came or went
+                    nodes = self._state.nodes
+                    rows = nodes.where(nodes.where_named(among))
                 member = MemberResult(queued)
                 members.append(member)
                 permitted = await self._try_one(
