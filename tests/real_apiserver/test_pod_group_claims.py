@@ -15,6 +15,7 @@ from tests.real_apiserver.test_devices import CLAIMS, CLASSES, DRIVER, REQUEST, 
 from tests.real_apiserver.test_gangs_side_by_side import GROUPS, SERVED, conditions, seen
 
 GATES = "--feature-gates=GenericWorkload=true,GangScheduling=true,DRAWorkloadResourceClaims=true"
+WITHOUT_GANGS = "--feature-gates=GenericWorkload=true,DRAWorkloadResourceClaims=true"
 SPEC = {"devices": {"requests": [REQUEST]}}
 BY_NAME = {"name": "gpu", "resourceClaimName": "shared"}
 BY_TEMPLATE = {"name": "gpu", "resourceClaimTemplateName": "gpu"}
@@ -195,3 +196,22 @@ def test_both_schedulers_end_alike(gated: Cluster, with_gates: ControlPlane, sto
     gated.scheduler(GATES, "--leader-elect=false")
     story(gated)
     assert outcome(gated) == theirs
+
+
+def test_a_pod_whose_group_is_missing_is_refused_alike(gated: Cluster, with_gates: ControlPlane):
+    """G45: without GangScheduling nothing gates it, and the plugin cannot know which claims belong to the group."""
+    kubeconfig = f"--kubeconfig={with_gates.kubeconfig(SCHEDULER)}"
+    kube_scheduler = gated.kube_scheduler(kubeconfig, WITHOUT_GANGS, "--leader-elect=false")
+    theirs = refusal_without_group(gated)
+    kube_scheduler.end()
+    wipe(gated)
+    gated.scheduler(WITHOUT_GANGS, "--leader-elect=false")
+    assert refusal_without_group(gated) == theirs
+    assert 'podgroup.scheduling.k8s.io "missing" not found' in theirs
+
+
+def refusal_without_group(cluster: Cluster) -> str:
+    set_up(cluster)
+    cluster.pod("lonely", schedulingGroup={"podGroupName": "missing"})
+    message: str = cluster.refused("lonely")["message"]
+    return message
