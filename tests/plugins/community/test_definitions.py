@@ -37,6 +37,7 @@ SHORT_NAMES = {
     "NodeResourceTopology": ["node-res-topo"],
     "AppGroup": ["ag"],
     "NetworkTopology": ["nt"],
+    "SeccompProfile": ["sp"],
 }
 
 
@@ -76,6 +77,12 @@ def test_api_servers_refuse_what_is_no_quantity(kind, path):
     schema = schema.get("additionalProperties", schema)
     assert schema["x-kubernetes-int-or-string"]
     assert {text: bool(re.search(schema["pattern"], text)) for text in TEXTS} == TEXTS
+
+
+def test_a_profile_has_the_fields_of_the_operator_that_are_not_read_here():
+    spec = the_definition("SeccompProfile")["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    assert spec["properties"].keys() >= {"architectures", "baseProfileName", "defaultAction", "flags", "syscalls"}
+    assert spec["properties"]["syscalls"]["items"]["properties"].keys() == {"action", "names", "args", "errnoRet"}
 
 
 def test_they_are_those_of_scheduler_plugins():

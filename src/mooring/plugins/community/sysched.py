@@ -8,7 +8,7 @@ better. The system calls of a pod are those of its SeccompProfiles, objects of t
 from __future__ import annotations
 
 from pathlib import PurePosixPath
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -24,7 +24,7 @@ from mooring.framework import (
     Pod,
     ResourcePart,
 )
-from mooring.objects.meta import KubeObject
+from mooring.objects.meta import KindColumn, KubeObject
 from mooring.objects.wire import Wire
 from mooring.plugins.community.compatibility import Compatibility
 from mooring.plugins.community.go_arithmetic import FewestBest
@@ -40,11 +40,18 @@ class SeccompSyscall(ResourcePart):
 
     action: str = ""
     names: list[str] = []
+    args: list[Any] = []
+    errno_ret: Any = None
 
 
 class SeccompProfileSpec(ResourcePart):
     default_action: str = ""
     syscalls: list[SeccompSyscall] = []
+    base_profile_name: str = ""
+    architectures: list[str] = []
+    flags: list[str] = []
+    listener_path: str = ""
+    listener_metadata: str = ""
 
 
 class SeccompProfile(
@@ -53,10 +60,16 @@ class SeccompProfile(
     version="v1beta1",
     plural="seccompprofiles",
     approved="unapproved, the kind of the Security Profiles Operator",
+    short_names=("sp",),
+    columns=(
+        KindColumn("Status", "string", ".status.status"),
+        KindColumn("Age", "date", ".metadata.creationTimestamp"),
+    ),
 ):
-    """Which system calls containers may make."""
+    """Which system calls containers may make. Most fields are for the operator, and not read here."""
 
     spec: SeccompProfileSpec = msgspec.field(default_factory=SeccompProfileSpec)
+    status: dict[str, Any] = {}
 
 
 class SeccompReference(Wire):
