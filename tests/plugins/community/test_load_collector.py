@@ -118,6 +118,16 @@ async def test_prometheus_without_the_recording_rules_is_reported():
     assert "recording rules" in str(services.log.lines)
 
 
+@pytest.mark.parametrize(("ca_file", "is_advised"), [("", True), ("ca.pem", False)])
+async def test_a_certificate_that_is_not_trusted_is_reported_with_what_to_do(ca_file, is_advised):
+    services = Services()
+    failed = Fault("prometheus.example cannot be reached: [SSL: CERTIFICATE_VERIFY_FAILED] self-signed certificate")
+    services.http.responses["https://prometheus.example/api/v1/query"] = failed
+    provider = {"type": "Prometheus", "address": "https://prometheus.example", "insecureSkipVerify": True}
+    assert (await started(services, metric_provider=provider | {"caFile": ca_file})).nodes == {}
+    assert ("name the certificate authority in metricProvider.caFile" in str(services.log.lines)) == is_advised
+
+
 async def test_the_metrics_api_is_read_as_a_share_of_capacity():
     services = Services()
     node = MeasuredNode(

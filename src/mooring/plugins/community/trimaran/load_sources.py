@@ -138,6 +138,9 @@ class _QueryResult(msgspec.Struct):
     error: str = ""
 
 
+NAME_AUTHORITY = "insecureSkipVerify has no effect: name the certificate authority in metricProvider.caFile"
+
+
 class PrometheusSource:
     """Prometheus, with the recording rules of kube-prometheus: averages and deviations over a quarter of an hour."""
 
@@ -159,13 +162,19 @@ class PrometheusSource:
         return checks.loads(self.address, now)
 
     async def _query(self, query: str, headers: dict[str, str]) -> HttpResponse:
-        return await self._http.get(
-            self._url,
-            params={"query": query},
-            headers=headers,
-            timeout_seconds=TIMEOUT_SECONDS,
-            ca_file=self._provider.ca_file or None,
-        )
+        try:
+            return await self._http.get(
+                self._url,
+                params={"query": query},
+                headers=headers,
+                timeout_seconds=TIMEOUT_SECONDS,
+                ca_file=self._provider.ca_file or None,
+            )
+        except Fault as error:
+            # scheduler-plugins does not verify the certificate of Prometheus.
+            if "CERTIFICATE_VERIFY_FAILED" in str(error) and not self._provider.ca_file:
+                raise Fault(f"{error}; {NAME_AUTHORITY}") from error
+            raise
 
     def _read(self, response: HttpResponse, checks: LoadChecks, type: str, operator: str) -> None:
         content = _decoded(response, _QueryResult, "a Prometheus query result")
