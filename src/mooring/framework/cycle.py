@@ -61,6 +61,8 @@ class PodsWhere(msgspec.Struct, frozen=True):
     def matches(self, namespace: str, labels: Labels, *, is_terminating: bool = False) -> bool:
         if self.none or (is_terminating and not self.terminating):
             return False
+        if not self.selectors:
+            return self.namespaces is None or namespace in self.namespaces
         return self.names(namespace, labels)
 
     def some_label(self) -> list[tuple[str, str]] | None:

@@ -46,7 +46,9 @@ NO_ROW = -1
 """The row of a pod whose node is not known."""
 
 
-class _Class(Generic[P]):
+class PodClass(Generic[P]):
+    """The pods of one namespace with the same labels."""
+
     __slots__ = ("labels", "place", "pods")
 
     def __init__(self, labels: Mapping[str, str]) -> None:
@@ -62,7 +64,7 @@ class _Namespace(Generic[P]):
     __slots__ = ("_columns", "_is_terminating", "_keys", "_place_of", "_rows", "_version", "classes", "pods", "read")
 
     def __init__(self) -> None:
-        self.classes: dict[_Alike, _Class[P]] = {}
+        self.classes: dict[_Alike, PodClass[P]] = {}
         self._keys: Counter[str] = Counter()
         """How many classes have a label of this key."""
         self._columns: dict[str, tuple[IntArray, dict[str, int]]] = {}
@@ -75,8 +77,8 @@ class _Namespace(Generic[P]):
         self._place_of: IntArray | None = None
         self._version = 0
 
-    def add(self, alike: _Alike, labels: Mapping[str, str]) -> _Class[P]:
-        found = self.classes[alike] = _Class(labels)
+    def add(self, alike: _Alike, labels: Mapping[str, str]) -> PodClass[P]:
+        found = self.classes[alike] = PodClass(labels)
         self._keys.update(labels.keys())
         self._columns.clear()
         return found
@@ -88,7 +90,7 @@ class _Namespace(Generic[P]):
                 del self._keys[key]
         self._columns.clear()
 
-    def matching(self, name: str, where: PodsWhere) -> list[_Class[P]]:
+    def matching(self, name: str, where: PodsWhere) -> list[PodClass[P]]:
         """The classes that match. Many are matched at once: users choose selectors, and their number."""
         classes = self.classes.values()
         if len(classes) <= FEW_CLASSES:
@@ -136,7 +138,7 @@ class _Namespace(Generic[P]):
         self.read = 0
 
     def rows(
-        self, classes: Sequence[_Class[P]], where: PodsWhere, row_of: Callable[[P], int], version: int
+        self, classes: Sequence[PodClass[P]], where: PodsWhere, row_of: Callable[[P], int], version: int
     ) -> IntArray:
         """The rows of these classes' pods that count, from arrays that hold as long as nodes keep their rows."""
         if self._rows is None or self._version != version:
@@ -161,7 +163,7 @@ class _Namespace(Generic[P]):
         return self._rows is not None and self._version == version
 
 
-_Classes = dict[str, dict[_Alike, _Class[P]]]
+_Classes = dict[str, dict[_Alike, PodClass[P]]]
 """Namespace → labels → the class."""
 
 
@@ -174,8 +176,8 @@ class PodClasses(Generic[P]):
         """The classes with a label of this key and value, as far as they are indexed."""
         self._not_indexed: _Classes[P] = {}
 
-    def put(self, pod: P) -> None:
-        """Add it, or replace the record of that uid, which has the same labels."""
+    def put(self, pod: P) -> PodClass[P]:
+        """Add it, or replace the record of that uid, which has the same labels. Returns its class."""
         namespace = self._namespaces.get(pod.namespace)
         if namespace is None:
             namespace = self._namespaces[pod.namespace] = _Namespace()
@@ -187,6 +189,7 @@ class PodClasses(Generic[P]):
                 index.setdefault(pod.namespace, {})[alike] = found
         namespace.changed(pod.uid not in found.pods)
         found.pods[pod.uid] = pod
+        return found
 
     def take(self, pod: P) -> None:
         namespace = self._namespaces[pod.namespace]
@@ -236,7 +239,7 @@ class PodClasses(Generic[P]):
         known: IntArray = found[found != NO_ROW]
         return known
 
-    def _matching(self, where: PodsWhere) -> Iterator[tuple[_Namespace[P], list[_Class[P]]]]:
+    def _matching(self, where: PodsWhere) -> Iterator[tuple[_Namespace[P], list[PodClass[P]]]]:
         """The classes that match, by namespace; each namespace with any, once."""
         if where.none:
             return
@@ -255,7 +258,7 @@ class PodClasses(Generic[P]):
                 yield namespace, found
 
 
-def _counted(each: _Class[P], where: PodsWhere) -> Iterable[P]:
+def _counted(each: PodClass[P], where: PodsWhere) -> Iterable[P]:
     if where.terminating:
         return each.pods.values()
     return (pod for pod in each.pods.values() if not pod.is_terminating)

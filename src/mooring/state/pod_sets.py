@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 from mooring.framework import IntArray, NodesWhere, PodsWhere
 from mooring.objects.placed import PlacedPod
 from mooring.state.affinity_terms import AffinityTerms
-from mooring.state.pod_classes import NO_ROW, PodClasses, Selectable
+from mooring.state.pod_classes import NO_ROW, PodClass, PodClasses, Selectable
 from mooring.state.selectors_by_label import SelectorsByLabel
 from mooring.state.table import PODS, NodeTable
 from mooring.state.tallies import PodsPerRow, StandingTally
@@ -26,6 +26,8 @@ MOST_COUNTS = 10_000
 """The sets and tallies that are kept from one decision to the next."""
 MOST_COLUMN_BYTES = 64 * 1024 * 1024
 """The columns of tallies that are kept; those of the least recently used are made again when read."""
+MOST_CLASSES = 4096
+"""The classes of pods whose sets are kept."""
 CHECKED_AFTER = 128
 """The two limits are checked when so many were made."""
 
@@ -103,6 +105,8 @@ class PodIndex(Generic[P, M]):
         self._pods: PodClasses[P] = PodClasses()
         self._sets: dict[PodsWhere, M] = {}
         self._index: SelectorsByLabel[M] = SelectorsByLabel()
+        self._by_class: dict[PodClass[P], list[M]] = {}
+        """The sets that pods of a class belong to, until a set comes or goes."""
         self._changes = 0
         self.made = 0
         """How many sets and tallies were made since the limits were checked."""
@@ -120,8 +124,8 @@ class PodIndex(Generic[P, M]):
 
     def put(self, pod: P) -> list[M]:
         """A pod came. Returns the sets it belongs to."""
-        self._pods.put(pod)
-        touched = self.selecting(pod) if self._sets else []
+        alike = self._pods.put(pod)
+        touched = self._selecting_class(alike, pod) if self._sets else []
         for pod_set in touched:
             if pod_set.pods is not None:
                 pod_set.pods[pod.uid] = pod
@@ -179,8 +183,7 @@ class PodIndex(Generic[P, M]):
 
     def replace(self, pod: P) -> None:
         """A newer record of a pod that counts alike in sets and sums."""
-        self._pods.put(pod)
-        for pod_set in self.selecting(pod):
+        for pod_set in self._selecting_class(self._pods.put(pod), pod):
             if pod_set.pods is not None:
                 pod_set.pods[pod.uid] = pod
 
@@ -205,7 +208,23 @@ class PodIndex(Generic[P, M]):
 
     def selecting(self, pod: P) -> list[M]:
         """The sets that the pod belongs to."""
-        return [pod_set for pod_set in self._index.candidates(pod.namespace, pod.labels) if selects(pod_set.where, pod)]
+        namespace, labels, is_terminating = pod.namespace, pod.labels, pod.is_terminating
+        return [
+            pod_set
+            for pod_set in self._index.candidates(namespace, labels)
+            if pod_set.where.matches(namespace, labels, is_terminating=is_terminating)
+        ]
+
+    def _selecting_class(self, alike: PodClass[P], pod: P) -> list[M]:
+        """`selecting`, which is the same for all pods of a class that are not being deleted."""
+        if pod.is_terminating:
+            return self.selecting(pod)
+        found = self._by_class.get(alike)
+        if found is None:
+            if len(self._by_class) >= MOST_CLASSES:
+                self._by_class.clear()
+            found = self._by_class[alike] = self.selecting(pod)
+        return found
 
     def moved_in_what_if_only(self, pod: P) -> list[M]:
         """The sets that the pod does not belong to, but whose tallies a what-if about it moves."""
@@ -226,6 +245,7 @@ class PodIndex(Generic[P, M]):
             self._empty_sets += where.none
             self.made += 1
             self._moved.clear()
+            self._by_class.clear()
         pod_set.used = self._changes
         pod_set.touches = 0
         return pod_set
@@ -281,13 +301,14 @@ class PodIndex(Generic[P, M]):
         del self._sets[pod_set.where]
         self._index.remove(pod_set.where, pod_set)
         self._empty_sets -= pod_set.where.none
+        self._by_class.clear()
         pod_set.close()
 
 
 class CountedPodSet(PodSet[PlacedPod]):
     """Placed pods: with counts per domain and sums of requests."""
 
-    __slots__ = ("_per_row", "_table", "found", "tallies", "totals")
+    __slots__ = ("_per_row", "_summed", "_table", "found", "tallies", "totals")
 
     def __init__(self, where: PodsWhere, index: PodIndex[PlacedPod, CountedPodSet], table: NodeTable) -> None:
         super().__init__(where)
@@ -296,6 +317,17 @@ class CountedPodSet(PodSet[PlacedPod]):
         self.tallies: dict[tuple[str, NodesWhere], StandingTally] = {}
         self._per_row: PodsPerRow | None = None
         self.totals: dict[str, int] = {}
+        self._summed = 0
+        """How many pods there were when a total was made."""
+
+    def total(self, resource: str) -> int:
+        """The standing sum of what the pods request."""
+        total = self.totals.get(resource)
+        if total is None:
+            amounts = [amount_of(pod, resource) for pod in self.found.matching(self.where)]
+            total, self._summed = sum(amounts), len(amounts)
+            self.totals[resource] = total
+        return total
 
     @property
     def has_sums(self) -> bool:
@@ -307,7 +339,7 @@ class CountedPodSet(PodSet[PlacedPod]):
 
     @property
     def size(self) -> int:
-        return max((super().size, *(tally.total for tally in self.tallies.values())))
+        return max((super().size, self._summed, *(tally.total for tally in self.tallies.values())))
 
     def tally(self, key: str, on: NodesWhere) -> StandingTally:
         tally = self.tallies.get((key, on))
@@ -345,8 +377,10 @@ class CountedPodSet(PodSet[PlacedPod]):
             tally.count(row, sign)
 
     def sum_up(self, pod: PlacedPod, sign: int) -> None:
-        for resource in self.totals:
-            self.totals[resource] += sign * amount_of(pod, resource)
+        if totals := self.totals:
+            amounts = pod.requests.amounts
+            for resource, total in totals.items():  # `amount_of`, without a call for each
+                totals[resource] = total + sign * (1 if resource == PODS else amounts.get(resource, 0))
 
     def drop_unused(self, since: int) -> None:
         for place, tally in list(self.tallies.items()):

@@ -21,7 +21,7 @@ from mooring.state.comparer import differences
 from mooring.state.images import ImageSummary
 from mooring.state.nominations import NominatedAhead, Nominations
 from mooring.state.pod_groups import PodGroupIndex, PodGroupMembers
-from mooring.state.pod_sets import CHECKED_AFTER, CountedPodSet, PodIndex, PodSet, amount_of, count_pod
+from mooring.state.pod_sets import CHECKED_AFTER, CountedPodSet, PodIndex, PodSet, count_pod
 from mooring.state.pods_by_importance import LowerPriorityPods, PodsByImportance
 from mooring.state.table import NodeTable
 from mooring.state.tallies import StandingTally
@@ -295,12 +295,7 @@ class State:
 
     def total(self, pods: PodsWhere, resource: str) -> int:
         """The standing sum of what these pods request; also of pods on nodes that are not in the cache."""
-        pod_set = self._index.pod_set(pods)
-        total = pod_set.totals.get(resource)
-        if total is None:
-            total = sum(amount_of(pod, resource) for pod in self._index.matching(pods))
-            pod_set.totals[resource] = total
-        return total
+        return self._index.pod_set(pods).total(resource)
 
     def placed(self, where: PodsWhere) -> list[PlacedPod]:
         """The pods on nodes that match, assumed ones among them."""
