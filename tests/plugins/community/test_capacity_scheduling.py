@@ -82,6 +82,7 @@ def test_with_compatibility(quotas, used, pod, reason):
     assert World(*quotas, running=pods_using(used), compatibility=COMPATIBLE).pre_filter(pod) == reason
 
 
+NOT_HELPFUL = "0/1 nodes are available: 1 Preemption is not helpful for scheduling."
 INVALID = {
     "negative": ({"min": {"cpu": -1}}, "spec.min.cpu is -1: it must not be negative"),
     "unreadable": ({"max": {"cpu": "many"}}, "spec.max.cpu: 'many' is not a quantity"),
@@ -95,8 +96,17 @@ def test_an_impossible_quota_is_named_and_concerns_its_namespace_alone(spec, why
     reason = world.pre_filter(a_pod_of("a"))
     assert reason is not None
     assert reason.startswith(f"ElasticQuota a/quota is invalid: {why}")
+    assert world.cluster.decide(a_pod_of("a")).post_filtered.message == NOT_HELPFUL
     assert world.pre_filter(a_pod_of("b")) is None
     assert next(iter(world.plugin.explain(a_pod_of("a")))).startswith(f"quota a/quota is invalid: {why}")
+
+
+@pytest.mark.parametrize(("spec", "why"), INVALID.values(), ids=INVALID.keys())
+def test_what_an_impossible_quota_guarantees_is_not_lent_and_what_its_namespace_uses_is_not_taken(spec, why):
+    world = World(a_quota("a", **spec), a_quota("b", min={"cpu": 4}), running=pods_using({"a": 18}))
+    assert world.pre_filter(a_pod_of("b", cpu=4)) is None
+    assert world.pre_filter(a_pod_of("b", cpu=6)) is not None, "there is nothing to borrow"
+    assert world.victims(a_pod_of("b", cpu=4, priority=10)) is None
 
 
 # Preemption

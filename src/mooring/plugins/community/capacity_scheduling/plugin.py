@@ -36,13 +36,23 @@ from mooring.objects.policy import PodDisruptionBudget
 from mooring.objects.requests import Amounts
 from mooring.plugins.community.capacity_scheduling.quotas import ElasticQuota, Quota, Quotas, shown_amount
 from mooring.plugins.community.capacity_scheduling.search import Preemptor, QuotaSearch
-from mooring.plugins.community.capacity_scheduling.usage import UNLIMITED, OurRules, RecordedRules, Rules, Usage, plus
+from mooring.plugins.community.capacity_scheduling.usage import (
+    UNLIMITED,
+    Limits,
+    OurRules,
+    RecordedRules,
+    Rules,
+    Usage,
+    plus,
+)
 from mooring.plugins.community.compatibility import Compatibility
 from mooring.plugins.community.preemption_toleration.search import no_victims
 from mooring.plugins.default.default_preemption.plugin import NEVER, NOT_HELPFUL, STILL_TERMINATING, UNDER_WAY
 from mooring.plugins.default.default_preemption.search import NO_VICTIMS
 
 BEING_EVICTED = "not eligible due to pods that are being evicted: there is room within the quotas without them."
+LATER = None
+"""PreFilter's state of a pod within its quota: what preemption needs is computed if it comes to that."""
 RETRY_SECONDS = 1.0
 """Evictions that have begun take less, or they fail."""
 
@@ -70,7 +80,8 @@ class CapacityScheduling(Plugin):
         self._is_compatible = args.compatibility == "scheduler-plugins"
         self._rules: Rules = RecordedRules(pods) if self._is_compatible else OurRules()
         # Pods that are being deleted make room for the pod that preempted them, which counts already.
-        self._quotas = Quotas(quotas, counts_terminating=self._is_compatible)
+        self._quotas = Quotas(quotas, is_compatible=self._is_compatible)
+        self._limits = Limits(self._quotas, self._rules)
         self._budgets, self._pods, self._preemptions = budgets, pods, preemptions
 
     def events(self) -> Iterable[Hint]:
@@ -81,32 +92,57 @@ class CapacityScheduling(Plugin):
     def pre_enqueue(self, pod: Pod) -> Refusal | None:
         return UNDER_WAY if self._preemptions.is_under_way(pod.uid) else None
 
-    def pre_filter(self, pod: Pod, cycle: Cycle) -> Preemptor | Refusal:
+    def pre_filter(self, pod: Pod, cycle: Cycle) -> Preemptor | Refusal | None:
+        quota = self._quotas.refresh().get(pod.namespace)
+        if not self._is_compatible:
+            if quota is None:
+                return LATER
+            if quota.problem:
+                cycle.set_filter_state(self, LATER)
+                return Refusal(f"ElasticQuota {quota.key} is invalid: {quota.problem}", code=UNRESOLVABLE)
+            if self._is_plainly_within(pod, quota, cycle):
+                return LATER
+        state = self._preemptor(pod, cycle)
+        cycle.set_filter_state(self, state)
+        return state if quota is None else self._refusal(state, quota) or state
+
+    def _is_plainly_within(self, pod: Pod, quota: Quota, cycle: Cycle) -> bool:
+        """Whether there is room for the pod, and no preemption makes it necessary to look closer."""
+        if self._preemptions.being_evicted() or self._pods.nominated():
+            return False
+        total = cycle.total
+        for pods, resource, most in self._limits.of(quota, pod):  # noqa: SIM110  # runs for every pod
+            if total(pods, resource) > most:
+                return False
+        return True
+
+    def _preemptor(self, pod: Pod, cycle: Cycle) -> Preemptor:
         quotas = self._quotas.refresh()
         quota, usage = quotas.get(pod.namespace), Usage(cycle, self._quotas, self._rules)
         state = Preemptor(pod, quota, quotas, usage, self._rules, is_compatible=self._is_compatible)
-        cycle.set_filter_state(self, state)
-        if quota is None:
-            return state
-        if quota.problem and not self._is_compatible:
-            return Refusal(f"ElasticQuota {quota.key} is invalid: {quota.problem}", code=UNRESOLVABLE)
         if not self._is_compatible:
             state.leave_out(self._preemptions.being_evicted())
-        self._count_nominated(state)
+        if quota is not None:
+            self._count_nominated(state)
+        return state
+
+    def _refusal(self, state: Preemptor, quota: Quota) -> Refusal | None:
+        usage = state.usage
         refusal = _refusal(state, quota, state.with_nominated, state.with_all_nominated)
         if refusal is None and usage.is_any_left_out:
             # Their eviction may fail: until they terminate, there is no room for both.
             usage.leave_out(())
             refusal = _refusal(state, quota, state.own, state.own)
             state.only_evictions_are_missing = refusal is not None
-        return state if refusal is None else refusal
+        return refusal
 
     def _count_nominated(self, state: Preemptor) -> None:
         """Pods that preemption made room for come first."""
         pod, others = state.pod, []
         for nominated in self._pods.nominated().values():
             for each in nominated:
-                if each.uid == pod.uid or each.namespace not in state.quotas:
+                quota = state.quotas.get(each.namespace)
+                if each.uid == pod.uid or quota is None or (quota.problem and not self._is_compatible):
                     continue
                 if each.namespace != pod.namespace:
                     others.append(each)
@@ -124,7 +160,7 @@ class CapacityScheduling(Plugin):
                 state.with_all_nominated = plus(state.with_all_nominated, requested)
 
     def post_filter(self, pod: Pod, refused: Diagnosis, what_if: WhatIf) -> Plan | Refusal:
-        state: Preemptor = refused.cycle.filter_state(self)
+        state: Preemptor = refused.cycle.filter_state(self) or self._preemptor(pod, refused.cycle)
         if pod.spec.preemption_policy == "Never":
             return Refusal(NEVER.removeprefix(MESSAGE_PREFIX))
         if self._preemptions.is_under_way(pod.uid) or (

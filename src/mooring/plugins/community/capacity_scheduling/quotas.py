@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
+from operator import is_not
 from typing import Annotated
 
 import msgspec
@@ -103,34 +105,51 @@ def _contradiction(spec: ElasticQuotaSpec, least: Amounts | None, most: Amounts 
 class Quotas:
     """All quotas; one counts per namespace."""
 
-    def __init__(self, objects: Objects[ElasticQuota], *, counts_terminating: bool = False) -> None:
-        self._objects, self._counts_terminating = objects, counts_terminating
+    def __init__(self, objects: Objects[ElasticQuota], *, is_compatible: bool = False) -> None:
+        """`is_compatible`: pods that are being deleted count, and quotas that are impossible, too."""
+        self._objects, self._is_compatible = objects, is_compatible
         self._version = -1
+        self._read: list[ElasticQuota] = []
         self._by_namespace: dict[str, Quota] = {}
         self._ignored: dict[str, list[str]] = {}
         self.pods = PodsWhere(none=True)
-        """Those of all namespaces with a quota."""
+        """Those of all namespaces with a quota that counts."""
         self.total_min: Amounts = {}
 
     def refresh(self) -> Mapping[str, Quota]:
         """By namespace, as of now."""
         if self._version != self._objects.version:
             self._version = self._objects.version
-            self._by_namespace, self._ignored, self.total_min = {}, {}, {}
-            for quota in sorted(self._objects.all(), key=_age):
-                if quota.namespace in self._by_namespace:
-                    self._ignored.setdefault(quota.namespace, []).append(quota.name)
-                else:
-                    self._by_namespace[quota.namespace] = Quota.of(quota, counts_terminating=self._counts_terminating)
-            self.pods = PodsWhere(namespaces=frozenset(self._by_namespace), terminating=self._counts_terminating)
-            for each in self._by_namespace.values():
-                for name, amount in (each.min or {}).items():
-                    self.total_min[name] = self.total_min.get(name, 0) + amount
+            before, self._read = self._read, list(self._objects.all())
+            if not _are_alike(before, self._read):
+                self._rebuild()
         return self._by_namespace
+
+    def _rebuild(self) -> None:
+        self._by_namespace, self._ignored, self.total_min = {}, {}, {}
+        for quota in sorted(self._read, key=_age):
+            if quota.namespace in self._by_namespace:
+                self._ignored.setdefault(quota.namespace, []).append(quota.name)
+            else:
+                self._by_namespace[quota.namespace] = Quota.of(quota, counts_terminating=self._is_compatible)
+        # What a namespace is guaranteed by mistake cannot be lent, and what it uses is not taken from others.
+        counted = [each for each in self._by_namespace.values() if self._is_compatible or not each.problem]
+        self.pods = PodsWhere(namespaces=frozenset(each.namespace for each in counted), terminating=self._is_compatible)
+        for each in counted:
+            for name, amount in (each.min or {}).items():
+                self.total_min[name] = self.total_min.get(name, 0) + amount
 
     def ignored(self, namespace: str) -> Iterable[str]:
         """The other quotas of a namespace, which do not count."""
         return self._ignored.get(namespace, ())
+
+
+def _are_alike(before: Sequence[ElasticQuota], now: Sequence[ElasticQuota]) -> bool:
+    """Whether they differ in their status at most, which is written whenever a pod comes or goes."""
+    if len(before) != len(now):
+        return False
+    changed = compress(zip(before, now, strict=True), map(is_not, before, now))
+    return all(old.key == new.key and old.spec == new.spec and _age(old) == _age(new) for old, new in changed)
 
 
 def _age(quota: ElasticQuota) -> tuple[str, str]:

@@ -78,6 +78,8 @@ class Preemptor:
             quota = self.quotas.get(pod.namespace)
             if quota is None or pod.namespace == self.pod.namespace or self.leaves(pod):
                 continue
+            if quota.problem and not self.is_compatible:
+                continue  # what it borrows is not known
             without = evicted.get(pod.namespace, {})
             if self.usage.borrowing(quota, self.own, without):
                 evicted[pod.namespace] = plus(without, self.rules.requested(pod))

@@ -5,7 +5,7 @@ Sums are standing ones of the state: no pod is visited for a decision. They foll
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from mooring.framework import Cycle, PlacedPod, Pod, Pods, PodsWhere
@@ -94,6 +94,35 @@ class RecordedRules:
         return dict.fromkeys((*NATIVE, *wanted, *used))
 
 
+class Limits:
+    """What the sums of others may be at most where a pod comes, resource by resource.
+
+    Pods of a template come one after the other: their limits are computed once per namespace.
+    """
+
+    def __init__(self, quotas: Quotas, rules: Rules) -> None:
+        self._quotas, self._rules = quotas, rules
+        self._by_namespace: dict[str, tuple[Quota, PodRequests, list[tuple[PodsWhere, str, int]]]] = {}
+
+    def of(self, quota: Quota, pod: Pod) -> Sequence[tuple[PodsWhere, str, int]]:
+        """The pods whose requests are summed up, the resource, and the most that they may request of it."""
+        known = self._by_namespace.get(quota.namespace)
+        requests = pod.requests
+        if known is None or known[0] is not quota or known[1] is not requests:
+            if len(self._by_namespace) > len(self._quotas.refresh()):
+                self._by_namespace.clear()
+            known = self._by_namespace[quota.namespace] = quota, requests, list(self._read(quota, pod))
+        return known[2]
+
+    def _read(self, quota: Quota, pod: Pod) -> Iterator[tuple[PodsWhere, str, int]]:
+        rules, quotas = self._rules, self._quotas
+        for resource, amount in rules.requested(pod).items():
+            if (most := rules.most(quota, resource)) != UNLIMITED:
+                yield quota.pods, resource, most - amount
+            if (total := rules.total_least(quotas, resource)) != UNLIMITED:
+                yield quotas.pods, resource, total - amount
+
+
 class Usage:
     """Of one cycle: what is used now, and what a pod adds."""
 
@@ -108,7 +137,8 @@ class Usage:
         self._left_out, self._all_left_out = {}, {}
         quotas = self._quotas.refresh()
         for pod in pods:
-            if pod.namespace in quotas:
+            quota = quotas.get(pod.namespace)
+            if quota is not None and not quota.problem:
                 amounts = self._rules.requested(pod)
                 self._left_out[pod.namespace] = plus(self._left_out.get(pod.namespace, {}), amounts)
                 self._all_left_out = plus(self._all_left_out, amounts)
