@@ -211,3 +211,13 @@ class Cluster:
         for each in self.api.items(PRIORITIES):
             if not each["metadata"]["name"].startswith("system-"):
                 self.api.delete(f"{PRIORITIES}/{each['metadata']['name']}")
+
+    def wipe_groups(self) -> None:
+        """Where pod groups are served: leave none of them, nothing they are created from, and nothing else."""
+        self.wipe()
+        for group, resource in (
+            ("batch/v1", "jobs"),
+            ("scheduling.k8s.io/v1alpha2", "podgroups"),
+            ("scheduling.k8s.io/v1alpha2", "workloads"),
+        ):
+            self._delete_everywhere(f"/apis/{group}", resource)

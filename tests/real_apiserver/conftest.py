@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.apiserver.pod_group_requests import GATE_SETS
 from tests.cli.programs import private_home
 from tests.real_apiserver.cluster import Cluster
 from tests.real_apiserver.containers import removed
-from tests.real_apiserver.control_plane import ControlPlane
+from tests.real_apiserver.control_plane import ControlPlane, with_gates
 from tests.real_apiserver.deployments import built_root
 
 HERE = Path(__file__).parent
@@ -28,11 +29,25 @@ def control_plane() -> Iterator[ControlPlane]:
         yield running
 
 
+@pytest.fixture(scope="session")
+def control_plane_of_groups() -> Iterator[ControlPlane]:
+    """With all gates of pod groups."""
+    with private_home() as folder, ControlPlane(folder, *with_gates(GATE_SETS["all"])) as running:
+        yield running
+
+
 @pytest.fixture
 def cluster(control_plane: ControlPlane) -> Iterator[Cluster]:
     with private_home() as home, Cluster(control_plane, home) as empty:
         yield empty
         empty.wipe()
+
+
+@pytest.fixture
+def cluster_of_groups(control_plane_of_groups: ControlPlane) -> Iterator[Cluster]:
+    with private_home() as home, Cluster(control_plane_of_groups, home) as empty:
+        yield empty
+        empty.wipe_groups()
 
 
 @pytest.fixture(scope="session")

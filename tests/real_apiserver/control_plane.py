@@ -53,6 +53,12 @@ AUDIT_POLICY = {
 }
 
 
+def with_gates(names: Sequence[str]) -> tuple[str, ...]:
+    """Flags of an API server that serves pod groups, with these gates on."""
+    gates = ",".join(f"{name}=true" for name in names)
+    return f"--feature-gates={gates}", "--runtime-config=scheduling.k8s.io/v1alpha2=true"
+
+
 def debian_program(name: str) -> Path:
     """The path of a program that Debian packages. Without it the calling test is skipped, or fails where required."""
     caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from tests.cli.programs import private_home
+from tests.apiserver.pod_group_requests import GROUPS
 from tests.real_apiserver.cluster import PODS, Cluster, Document
-from tests.real_apiserver.control_plane import SCHEDULER, ControlPlane
+from tests.real_apiserver.control_plane import SCHEDULER
+from tests.real_apiserver.group_stories import conditions, seen
 from tests.real_apiserver.test_devices import CLAIMS, CLASSES, DRIVER, REQUEST, SLICES, TEMPLATES
-from tests.real_apiserver.test_gangs_side_by_side import GROUPS, SERVED, conditions, seen
 
 GATES = "--feature-gates=GenericWorkload=true,GangScheduling=true,DRAWorkloadResourceClaims=true"
 WITHOUT_GANGS = "--feature-gates=GenericWorkload=true,DRAWorkloadResourceClaims=true"
@@ -27,17 +27,10 @@ STUCK = {
 }
 
 
-@pytest.fixture(scope="module")
-def with_gates() -> Iterator[ControlPlane]:
-    with private_home() as folder, ControlPlane(folder, GATES, SERVED) as running:
-        yield running
-
-
 @pytest.fixture
-def gated(with_gates: ControlPlane) -> Iterator[Cluster]:
-    with private_home() as home, Cluster(with_gates, home) as empty:
-        yield empty
-        wipe(empty)
+def gated(cluster_of_groups: Cluster) -> Iterator[Cluster]:
+    yield cluster_of_groups
+    wipe(cluster_of_groups)
 
 
 def wipe(cluster: Cluster) -> None:
@@ -186,8 +179,8 @@ def devices_of(claim: Document) -> list[str]:
 
 
 @pytest.mark.parametrize("story", SCENARIOS.values(), ids=SCENARIOS.keys())
-def test_both_schedulers_end_alike(gated: Cluster, with_gates: ControlPlane, story: Callable[[Cluster], None]):
-    kubeconfig = f"--kubeconfig={with_gates.kubeconfig(SCHEDULER)}"
+def test_both_schedulers_end_alike(gated: Cluster, story: Callable[[Cluster], None]):
+    kubeconfig = f"--kubeconfig={gated.control_plane.kubeconfig(SCHEDULER)}"
     kube_scheduler = gated.kube_scheduler(kubeconfig, GATES, "--leader-elect=false")
     story(gated)
     theirs = outcome(gated)
@@ -198,9 +191,9 @@ def test_both_schedulers_end_alike(gated: Cluster, with_gates: ControlPlane, sto
     assert outcome(gated) == theirs
 
 
-def test_a_pod_whose_group_is_missing_is_refused_alike(gated: Cluster, with_gates: ControlPlane):
+def test_a_pod_whose_group_is_missing_is_refused_alike(gated: Cluster):
     """G45: without GangScheduling nothing gates it, and the plugin cannot know which claims belong to the group."""
-    kubeconfig = f"--kubeconfig={with_gates.kubeconfig(SCHEDULER)}"
+    kubeconfig = f"--kubeconfig={gated.control_plane.kubeconfig(SCHEDULER)}"
     kube_scheduler = gated.kube_scheduler(kubeconfig, WITHOUT_GANGS, "--leader-elect=false")
     theirs = refusal_without_group(gated)
     kube_scheduler.end()
