@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 
 from tests.cli.programs import PATIENCE_SECONDS
 
@@ -19,6 +19,7 @@ class Placed:
 
     def __init__(self) -> None:
         self.nodes: dict[str, str] = {}
+        self._deleted: set[str] = set()
         self._changed = asyncio.Event()
 
     def found(self, pod: Pod) -> None:
@@ -31,7 +32,15 @@ class Placed:
         self._changed.set()
 
     def deleted(self, pod: Pod) -> None:
+        self._deleted.add(pod.name)
         self.changed(pod)
+
+    async def without(self, pods: Collection[str]) -> None:
+        """Until all of these are deleted."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not self._deleted.issuperset(pods):
+                self._changed.clear()
+                await self._changed.wait()
 
     async def on(self, pod: str) -> str:
         async with asyncio.timeout(PATIENCE_SECONDS):
@@ -42,8 +51,11 @@ class Placed:
 
 
 @contextlib.asynccontextmanager
-async def a_server() -> AsyncIterator[tuple[EmbeddedApiServer, ApiClient, Placed]]:
-    server = EmbeddedApiServer()
+async def a_server(
+    features: Collection[str] = (),
+) -> AsyncIterator[tuple[EmbeddedApiServer, ApiClient, Placed]]:
+    """`features`: the feature gates that are on."""
+    server = EmbeddedApiServer(features=features)
     await server.start()
     direct = Connection(server=server.url, source="the test", ca_data=server.ca_pem.encode(), token=server.token)
     async with ApiClient(direct) as client:

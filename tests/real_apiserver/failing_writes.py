@@ -81,13 +81,13 @@ class FailingWrites:
             ) as received:
                 if spoiled is not Spoiled.NOTHING:
                     await received.read()
-                    return _gateway_timeout() if spoiled is Spoiled.DONE_504 else _cut(request)
-                return await _passed_on(request, received)
+                    return _gateway_timeout() if spoiled is Spoiled.DONE_504 else cut(request)
+                return await passed_on(request, received)
         except (aiohttp.ClientError, OSError):
-            return _cut(request)
+            return cut(request)
 
 
-async def _passed_on(request: web.BaseRequest, received: aiohttp.ClientResponse) -> web.StreamResponse:
+async def passed_on(request: web.BaseRequest, received: aiohttp.ClientResponse) -> web.StreamResponse:
     headers: Any = {name: value for name, value in received.headers.items() if name.lower() not in HOP_BY_HOP}
     response = web.StreamResponse(status=received.status, headers=headers)
     await response.prepare(request)
@@ -97,7 +97,7 @@ async def _passed_on(request: web.BaseRequest, received: aiohttp.ClientResponse)
     return response
 
 
-def _cut(request: web.BaseRequest) -> web.Response:
+def cut(request: web.BaseRequest) -> web.Response:
     if request.transport is not None:
         request.transport.abort()
     return web.Response(status=502)
