@@ -18,20 +18,21 @@ from mooring.objects.resource import DeviceClass, ResourceClaim, ResourceSlice
 from mooring.simulated.cluster import SimulatedCluster
 from mooring.simulated.records import ClaimTemplate
 
-GATES = read_gates(["GenericWorkload=true,GangScheduling=true,DRAWorkloadResourceClaims=true"]).gates
+GATES = "GenericWorkload=true,GangScheduling=true,DRAWorkloadResourceClaims=true"
 BY_TEMPLATE = {"name": "gpu", "resourceClaimTemplateName": "gpu"}
 CLAIMS = "resourceclaims.resource.k8s.io"
 
 
 @asynccontextmanager
-async def a_cluster() -> AsyncIterator[tuple[EmbeddedApiServer, Live]]:
-    """Two nodes with one device each, and a template of claims for one."""
-    server = EmbeddedApiServer(features=GATES.enabled())
+async def a_cluster(*more_gates: str) -> AsyncIterator[tuple[EmbeddedApiServer, Live]]:
+    """Two nodes, the first with one device, and a template of claims for one."""
+    gates = read_gates([GATES, *(f"{gate}=true" for gate in more_gates)]).gates
+    server = EmbeddedApiServer(features=gates.enabled())
     await server.start()
     try:
-        async with a_live_scheduler(server, gates=GATES) as live:
+        async with a_live_scheduler(server, gates=gates) as live:
             simulated = SimulatedCluster(
-                live.client, clock=SystemClock(), heartbeat_seconds=0, features=GATES.enabled()
+                live.client, clock=SystemClock(), heartbeat_seconds=0, features=gates.enabled()
             )
             await simulated.start()
             spec = {"selectors": [{"cel": {"expression": f'device.driver == "{DRIVER}"'}}]}
@@ -53,21 +54,23 @@ async def a_device(live: Live, node: str) -> None:
     await live.client.create(ResourceSlice.KIND, a_document(ResourceSlice, node, spec))
 
 
-async def a_gang(live: Live, name: str, *claims: dict[str, Any], pods: int = 3) -> None:
-    spec = {"schedulingPolicy": {"gang": {"minCount": pods}}, "resourceClaims": list(claims)}
-    await live.client.create(PodGroup.KIND, a_document(PodGroup, name, spec), "default")
-    for number in range(pods):
-        member = {
-            "schedulingGroup": {"podGroupName": name},
-            "resourceClaims": list(claims),
-            "containers": [{"name": "main", "image": "pause"}],
-            "terminationGracePeriodSeconds": 0,
-        }
-        await live.client.create(Pod.KIND, a_document(Pod, f"{name}-{number}", member), "default")
+async def a_gang(live: Live, name: str, *claims: dict[str, Any], cpu: str = "100m", **spec: Any) -> None:
+    """A gang of three. `spec`: of the group and of its pods."""
+    of_group = {"schedulingPolicy": {"gang": {"minCount": 3}}, "resourceClaims": list(claims), **spec}
+    await live.client.create(PodGroup.KIND, a_document(PodGroup, name, of_group), "default")
+    for member in names(name):
+        group = {"podGroupName": name}
+        await a_pod(live, member, cpu, schedulingGroup=group, resourceClaims=list(claims), **spec)
 
 
-def names(gang: str, pods: int = 3) -> list[str]:
-    return [f"{gang}-{number}" for number in range(pods)]
+async def a_pod(live: Live, name: str, cpu: str = "100m", **spec: Any) -> None:
+    container = {"name": "main", "image": "pause", "resources": {"requests": {"cpu": cpu}}}
+    whole = {"containers": [container], "terminationGracePeriodSeconds": 0, **spec}
+    await live.client.create(Pod.KIND, a_document(Pod, name, whole), "default")
+
+
+def names(gang: str) -> list[str]:
+    return [f"{gang}-{number}" for number in range(3)]
 
 
 def refused(live: Live, gang: str) -> bool:
@@ -110,3 +113,29 @@ async def test_pods_share_a_claim_by_name_that_stays():
         await live.client.delete(PodGroup.KIND, "gang", "default")
         await live.until(lambda: not users_of(server.store.list(CLAIMS)[0]))
         assert "allocation" not in server.store.list(CLAIMS)[0]["status"]
+
+
+async def test_a_gang_that_does_not_fit_the_node_of_its_device_holds_no_device():
+    """G47: two of three pods fit there; what was tried is undone, and another pod gets the device."""
+    async with a_cluster() as (server, live):
+        await a_gang(live, "large", BY_TEMPLATE, cpu="2")
+        await live.until(lambda: refused(live, "large"))
+        assert "allocation" not in server.store.list(CLAIMS)[0].get("status", {})
+        await a_pod(live, "single", resourceClaims=[BY_TEMPLATE])
+        assert await live.bound("single") == ["node-1"]
+        users = [users_of(claim) for claim in server.store.list(CLAIMS)]
+        assert sorted(users) == [[], ["single"]]
+
+
+async def test_preemption_makes_room_for_a_gang_on_the_node_of_its_device():
+    """G41, G47: each trial of the group shares the claim, and none leaves it in flight."""
+    async with a_cluster("WorkloadAwarePreemption") as (server, live):
+        for name, value in (("low", 1), ("high", 100)):
+            body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
+            server.store.create({**body, "value": value})
+        selector = {"kubernetes.io/hostname": "node-1"}
+        await a_pod(live, "victim", "3", priorityClassName="low", nodeSelector=selector)
+        assert await live.bound("victim") == ["node-1"]
+        await a_gang(live, "urgent", BY_TEMPLATE, cpu="1", priorityClassName="high")
+        assert await live.bound(*names("urgent")) == ["node-1"] * 3
+        assert "victim" not in live.pods
