@@ -19,8 +19,10 @@ from mooring.base.errors import OperatorMistake
 from mooring.engine.evidence import EvidenceRecord
 from mooring.objects import Node, Pod
 from mooring.objects.core import PodCondition
-from mooring.recording import Recorder, Recording, RecordingWriter, rows
+from mooring.recording import RecordedState, Recorder, Recording, RecordingWriter, rows
+from mooring.recording.encoding import RowEncoder
 from mooring.recording.file_format import members
+from mooring.recording.ledger import Ledger
 from mooring.recording.recorder import ASSUMED
 from mooring.scheduler.introspection.recorded_changes import RecordingPodFeed, RecordingState
 from mooring.testing import a_node_object, a_pod
@@ -110,8 +112,34 @@ def test_a_recorded_binding_has_all_that_the_watch_showed(path: Path, bound: Pod
         feed.changed(bound)
         recorder.decided(_evidence("other"))
     recording = Recording.read(path)
-    assert [type(each) for each in recording.history()][-4:] == [rows.Decided, row, rows.Decided, rows.Closed]
+    history = [type(each) for each in recording.history()]
+    assert history[history.index(rows.Decided) + 1] is row
     assert recording.state_at(1).pods() == [bound]
+
+
+def test_a_later_segment_begins_with_the_order_of_the_pods_on_a_node():
+    """A pod that counts in another way is taken off its node and put back, behind the others."""
+    recorder, encoder = Recorder(), RowEncoder(Ledger())
+    state = RecordingState(recorder)
+    feed = RecordingPodFeed(recorder, state, a_queue(), ["default-scheduler"], [])
+    state.set_node(a_node_object("a"))
+    first, second = a_pod("first", uid="first", node="a"), a_pod("second", uid="second", node="a")
+    waiting = a_pod("waiting", uid="waiting")
+    for pod in (waiting, first):
+        feed.changed(pod)
+    state.assume(waiting, "a", 1.0)
+    feed.changed(second)
+    terminating = msgspec.structs.replace(
+        first.metadata, resource_version="2", deletion_timestamp="2026-01-01T00:00:10Z"
+    )
+    feed.changed(msgspec.structs.replace(first, metadata=terminating))
+    for item in recorder.take(100):
+        encoder.add_lines(item, [])
+    begin = Ledger()
+    for row in encoder.ledger.rows(2.0):
+        begin.apply(row)
+    on_node = [pod.name for pod in RecordedState(begin, []).pods() if pod.spec.node_name]
+    assert on_node == [pod.name for view in state.nodes for pod in view.pods] == ["waiting", "second", "first"]
 
 
 def test_a_decision_waits_until_it_is_known_whether_its_pod_is_assumed():

@@ -19,12 +19,18 @@ from mooring.plugins.catalogue import catalogue
 from mooring.recording import Recorder, Recording, RecordingWriter
 from mooring.replay import replay
 
+LIMIT, SEGMENTS = 1024 * 1024, 128
+"""A segment for every eight kilobytes, and none is dropped."""
+
 
 @pytest.mark.parametrize("seed", seeds())
-async def test_whatever_happens_it_is_decided_alike_again(server: EmbeddedApiServer, tmp_path: Path, seed: int):
+async def test_whatever_happens_it_is_decided_alike_again(
+    server: EmbeddedApiServer, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+):
     path, recorder = tmp_path / "a.recording", Recorder(most_items=1_000_000)
-    # One segment: a later one does not begin with the exact order of pods on a node, which breaks ties of victims.
-    with RecordingWriter(path, recorder) as writer:
+    monkeypatch.setattr("mooring.recording.writer.SEGMENTS", SEGMENTS)
+    # Several segments: a later one begins with the order of pods on a node, too, which breaks ties of victims.
+    with RecordingWriter(path, recorder, limit_bytes=LIMIT) as writer:
         count = int(os.environ.get("CHURN_COUNT", "400"))
         await churn(server, seed=seed, count=count, lives=1, recorder=recorder)
     assert writer.problem is None
@@ -33,4 +39,5 @@ async def test_whatever_happens_it_is_decided_alike_again(server: EmbeddedApiSer
     # On a thread: the replay has an event loop of its own.
     result = await asyncio.to_thread(replay, recording, None, registry)
     assert result.differing == []
+    assert max(header.segment for header in recording.headers.values()) > 1
     assert result.same == len(recording.decisions) - sum(result.skipped.values()) > 50

@@ -56,6 +56,8 @@ class RowEncoder:
                 row = rows.Assumed(time=time, uid=subject, node=detail)
             case What.FORGOTTEN:
                 row = rows.Forgotten(time=time, uid=subject)
+            case What.MOVED:
+                row = rows.Moved(time=time, uid=subject)
             case What.NOMINATED:
                 row = rows.Nominated(time=time, uid=subject, node=detail)
             case What.NOTED:
@@ -82,8 +84,8 @@ class RowEncoder:
         kind = found.KIND
         if isinstance(found, Pod):
             metadata = found.metadata
-            key, is_terminating = f"{metadata.namespace}/{metadata.name}", metadata.deletion_timestamp is not None
-            self.ledger.set_pod(key, metadata.uid, raw, bool(found.spec.node_name), is_terminating)
+            key = f"{metadata.namespace}/{metadata.name}"
+            self.ledger.set_pod(key, metadata.uid, raw, is_on_node=bool(found.spec.node_name))
         elif isinstance(found, Node):
             self.ledger.set_node(found.name, raw)
         else:

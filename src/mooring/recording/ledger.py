@@ -16,6 +16,7 @@ from mooring.recording.rows import (
     Decided,
     Deleted,
     Forgotten,
+    Moved,
     Nominated,
     Opened,
     RecordedRow,
@@ -31,7 +32,6 @@ class _Metadata(msgspec.Struct, rename="camel", gc=False):
     name: str = ""
     namespace: str = ""
     uid: str = ""
-    deletion_timestamp: str | None = None
 
 
 class _Spec(msgspec.Struct, rename="camel", gc=False, frozen=True):
@@ -80,8 +80,6 @@ class Ledger:
         """namespace/name → uid."""
         self.on_node: set[str] = set()
         """The uids of pods that the watch shows on a node."""
-        self.terminating: set[str] = set()
-        """Of these, those that are being deleted."""
         self.confirmed: dict[str, bytes] = {}
         """uid → the row that confirmed its pod since it was set; `pod` puts the two together."""
         self.assumed: dict[str, str] = {}
@@ -94,7 +92,7 @@ class Ledger:
         other = Ledger()
         other.nodes, other.freed, other.places = dict(self.nodes), list(self.freed), self.places
         other.pods, other.uids = dict(self.pods), dict(self.uids)
-        other.on_node, other.terminating = set(self.on_node), set(self.terminating)
+        other.on_node = set(self.on_node)
         other.confirmed, other.assumed, other.nominated = dict(self.confirmed), dict(self.assumed), dict(self.nominated)
         other.objects = {kind: dict(found) for kind, found in self.objects.items()}
         return other
@@ -115,6 +113,8 @@ class Ledger:
                 self.confirm(uid, encode(row))
             case Assumed(uid=uid, node=node):
                 self.assume(uid, node)
+            case Moved(uid=uid):
+                self.move(uid)
             case Forgotten(uid=uid):
                 self.assumed.pop(uid, None)
             case Nominated(uid=uid, node=node):
@@ -127,8 +127,8 @@ class Ledger:
         if kind == POD:
             pod = _about_pod.decode(raw)
             metadata = pod.metadata
-            key, is_terminating = f"{metadata.namespace}/{metadata.name}", metadata.deletion_timestamp is not None
-            self.set_pod(key, metadata.uid, raw, bool(pod.spec.node_name), is_terminating)
+            key = f"{metadata.namespace}/{metadata.name}"
+            self.set_pod(key, metadata.uid, raw, is_on_node=bool(pod.spec.node_name))
             return
         if kind == NODE:
             self.set_node(key_of(raw), raw, row.place)
@@ -147,7 +147,7 @@ class Ledger:
                 place, self.places = self.places, self.places + 1
         self.nodes[name] = place, raw
 
-    def set_pod(self, key: str, uid: str, raw: bytes, is_on_node: bool, is_terminating: bool) -> None:
+    def set_pod(self, key: str, uid: str, raw: bytes, *, is_on_node: bool) -> None:
         known = self.uids.get(key)
         if known is not None and known != uid:
             self.delete(POD, key, known)
@@ -156,10 +156,6 @@ class Ledger:
             self.on_node.add(uid)
             if self.assumed.pop(uid, None) is None:
                 self.pods.pop(uid, None)
-        if is_terminating and is_on_node and uid not in self.terminating:
-            # It counts in another way from now on: the state takes it off its node and puts it back, behind the others.
-            self.terminating.add(uid)
-            self.pods.pop(uid, None)
         self.confirmed.pop(uid, None)
         self.pods[uid] = raw
 
@@ -190,16 +186,19 @@ class Ledger:
                 if self.uids.get(key) == uid:
                     del self.uids[key]
             self.on_node.discard(uid)
-            self.terminating.discard(uid)
             self.confirmed.pop(uid, None)
             self.assumed.pop(uid, None)
             self.nominated.pop(uid, None)
         else:
             self.objects.get(kind, {}).pop(key, None)
 
-    def assume(self, uid: str, node: str) -> None:
+    def move(self, uid: str) -> None:
+        """Behind the other pods."""
         if (raw := self.pods.pop(uid, None)) is not None:
             self.pods[uid] = raw
+
+    def assume(self, uid: str, node: str) -> None:
+        self.move(uid)
         self.assumed[uid] = node
         self.nominated.pop(uid, None)
 
@@ -215,11 +214,12 @@ class Ledger:
             rows.append(Set(time=time, api_version=NODE[0], kind=NODE[1], object=msgspec.Raw(raw), place=place))
         for uid in self.pods:
             rows.append(Set(time=time, api_version=POD[0], kind=POD[1], object=msgspec.Raw(self.pod(uid))))
+            if (node := self.assumed.get(uid)) is not None:
+                rows.append(Assumed(time=time, uid=uid, node=node))
         for (api_version, kind), found in self.objects.items():
             rows += [
                 Set(time=time, api_version=api_version, kind=kind, object=msgspec.Raw(raw)) for raw in found.values()
             ]
-        rows += [Assumed(time=time, uid=uid, node=node) for uid, node in self.assumed.items()]
         rows += [Nominated(time=time, uid=uid, node=node) for uid, node in self.nominated.items()]
         rows.append(Opened(time=time, objects=len(self), freed=list(self.freed), places=self.places))
         return rows

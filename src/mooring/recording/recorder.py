@@ -33,7 +33,9 @@ OPEN_SECONDS = 1.0
 
 
 class What(IntEnum):
-    SET, DELETED, LISTED, CONFIRMED, ASSUMED, FORGOTTEN, NOMINATED, DECIDED, HELD, NOTED, CONFIGURED, GAP = range(12)
+    SET, DELETED, LISTED, CONFIRMED, ASSUMED, FORGOTTEN, MOVED, NOMINATED, DECIDED, HELD, NOTED, CONFIGURED, GAP = (
+        range(13)
+    )
 
 
 Item: TypeAlias = tuple[What, float, Any, Any] | list[Any]
@@ -99,6 +101,10 @@ class Recorder:
     def forgotten(self, uid: str) -> None:
         if uid not in self._tried:
             self._add((What.FORGOTTEN, self.now(), uid, None))
+
+    def moved(self, uid: str) -> None:
+        """The state put a pod behind the others of its node."""
+        self._add((What.MOVED, self.now(), uid, None))
 
     def nominated(self, uid: str, node: str) -> None:
         if uid not in self._tried:

@@ -94,6 +94,12 @@ class Forgotten(RecordedRow, tag="forgotten", kw_only=True, frozen=True):
     uid: str
 
 
+class Moved(RecordedRow, tag="moved", kw_only=True, frozen=True):
+    """The pod is now the last of its node's: the order of pods breaks ties of victims."""
+
+    uid: str
+
+
 class Nominated(RecordedRow, tag="nominated", kw_only=True, frozen=True):
     """A pod is nominated to a node; "": to none any more."""
 
@@ -172,6 +178,7 @@ AnyRow = (
     | Confirmed
     | Assumed
     | Forgotten
+    | Moved
     | Nominated
     | Decided
     | Held

@@ -151,7 +151,7 @@ class State:
                 assumedNode=old.node,
                 currentNode=pod.node,
             )
-        if old is not None and _counts_alike(old, pod):
+        if old is not None and counts_alike(old, pod):
             self._priorities[pod.priority] += 1
             self._count_priority_out(old)
             if pod.group:
@@ -357,8 +357,11 @@ class State:
         return differences(self._table, self._pods, nodes, pods)
 
 
-def _counts_alike(old: PlacedPod, new: PlacedPod) -> bool:
-    """Whether columns, terms, ports and volumes are the same for both records; sets of pods depend on labels too."""
+def counts_alike(old: PlacedPod, new: PlacedPod) -> bool:
+    """Whether columns, terms, ports and volumes are the same for both records; sets of pods depend on labels too.
+
+    One that does not count alike is taken off its node and put back, behind the others.
+    """
     return (
         old.node == new.node
         and old.namespace == new.namespace

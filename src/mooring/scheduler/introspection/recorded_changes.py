@@ -20,6 +20,7 @@ from mooring.scheduler.watching.feeds import PodFeed
 from mooring.scheduler.watching.informers import Publish
 from mooring.state import State
 from mooring.state.nominations import Nominations
+from mooring.state.state import counts_alike
 
 
 class RecordingNominations(Nominations):
@@ -55,6 +56,12 @@ class RecordingState(State):
     def remove_node(self, name: str) -> Node | None:
         self.recorder.deleted(Node, name)
         return super().remove_node(name)
+
+    def set_pod(self, pod: PlacedPod) -> PlacedPod | None:
+        old = super().set_pod(pod)
+        if old is not None and not counts_alike(old, pod):
+            self.recorder.moved(pod.uid)
+        return old
 
     def assume(self, pod: Pod, node: str, at: float) -> PlacedPod:
         record = super().assume(pod, node, at)
