@@ -28,8 +28,6 @@ MOST_ITEMS = 50_000
 """Of the buffer: some seconds of a busy cluster."""
 WAKE_ITEMS = 1_000
 """So many wake the writer before its time."""
-OPEN_SECONDS = 1.0
-"""How long a decision waits for its pod to be assumed. It is, at once, unless that fails."""
 
 
 class What(IntEnum):
@@ -183,14 +181,14 @@ class Recorder:
     def take(self, most: int, *, is_last: bool = False) -> list[Item]:
         """Up to so many items, in order. The late ones come at once, behind a gap, when the buffer is empty.
 
-        A decision for a node stays until it is known whether its pod is assumed: until the next item, for a second, or
+        A decision for a node stays until it is known whether its pod is assumed: until it is, until the next item, or
         until the last call.
         """
         taken: list[Item] = []
         items = self._items
         while len(items) > 1 and len(taken) < most:
             taken.append(items.popleft())
-        if len(items) == 1 and len(taken) < most and (is_last or self._is_late or not self._is_open(items[0])):
+        if len(items) == 1 and len(taken) < most and (is_last or self._is_late or not _is_open(items[0])):
             taken.append(items.popleft())
         if not items and self._is_late:
             with self._lock:
@@ -203,10 +201,6 @@ class Recorder:
                 self._is_late = False
         return taken
 
-    def _is_open(self, item: Item) -> bool:
-        """Whether an item may still change."""
-        return item[0] is What.DECIDED and item[2].node is not None and self.now() - item[1] < OPEN_SECONDS
-
     def stop(self) -> None:
         """Nothing is recorded any more."""
         self.is_on = False
@@ -214,3 +208,8 @@ class Recorder:
         self._items.clear()
         with self._lock:
             self._late.clear()
+
+
+def _is_open(item: Item) -> bool:
+    """Whether an item may still change: that its pod is assumed follows a decision at once, unless it fails."""
+    return item[0] is What.DECIDED and item[2].node is not None and not item[3] & ASSUMED
