@@ -8,12 +8,16 @@ from dataclasses import replace
 
 import msgspec
 
-from mooring_conformance.cases import decoded
+from mooring.base.errors import OperatorMistake
+from mooring_conformance.cases import community_files, decoded, family_of, read
 from mooring_conformance.comparing import Difference
 from mooring_conformance.generate import generate
 from mooring_conformance.recorder import Json, Recorder
 from mooring_conformance.running import CHUNK, Differing, Options, Report, run_case, run_lines
 from mooring_conformance.shrinking import Shrinker
+
+CHECKED = 3
+"""So many recorded cases are decided again before fresh ones."""
 
 Kind = tuple[str, ...]
 """What is different, and whose rule it is; of results, which."""
@@ -34,6 +38,19 @@ def fuzz(family: str, seed: str, count: int, recorder: Recorder, options: Option
 def _recorded(family: str, seed: str, number: int, recorder: Recorder) -> tuple[str, bytes]:
     case = generate(family, seed, number)
     return case["name"], msgspec.json.encode({"case": case, "expect": recorder.record(case)})
+
+
+def check_recorder(family: str, recorder: Recorder, options: Options) -> None:
+    """Whether it is the recorder of this family: it decides what is recorded as it was recorded."""
+    (file,) = [each for each in community_files() if family_of(each) == family]
+    for line in read(file)[:CHECKED]:
+        case = msgspec.json.decode(line)["case"]
+        again = msgspec.json.encode({"case": case, "expect": recorder.record(case)})
+        if run_case(decoded(again, "a recorded case"), options):
+            raise OperatorMistake(
+                f"{recorder} decides {case['name']} of family {family} otherwise than recorded: it is the recorder of "
+                "other plugins, or of another version."
+            )
 
 
 def kinds(differing: list[Differing]) -> Iterator[Kind]:

@@ -1,6 +1,7 @@
-"""The real kube-scheduler: a process that reads a case a line and writes what it decides, a line each.
+"""A real scheduler: a process that reads a case a line and writes what it decides, a line each.
 
-`scripts/build-recorder` builds it from the unmodified packages of kube-scheduler.
+`scripts/build-recorder` builds it from the unmodified packages of kube-scheduler. Families of community plugins, and
+that of pod groups, have recorders of their own.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ class Recorder:
             self._complaints.close()
             hint = "scripts/build-recorder builds one and prints its path"
             raise OperatorMistake(f"the recorder {program} cannot be started: {error.strerror}; {hint}.") from error
+
+    def __str__(self) -> str:
+        return f"the recorder {self._program}"
 
     def record(self, case: Json) -> Json:
         """What kube-scheduler decides about the case."""

@@ -88,7 +88,7 @@ class Shrinker:
 def _paths(case: Json) -> Iterator[Path]:
     """Everything inside the objects, the pod and the configuration that may go or get smaller."""
     for part in ("config", "pod"):
-        yield from _below(case[part], (part,))
+        yield from _below(case.get(part), (part,))
     for number, item in enumerate(case["objects"]):
         yield from _below(item, ("objects", number))
 

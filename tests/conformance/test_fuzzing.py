@@ -71,6 +71,17 @@ def test_a_planted_difference_is_found_shown_and_shrunk(tmp_path, monkeypatch, c
     assert "node" in capsys.readouterr().out
 
 
+def test_community_plugins_are_compared_with_a_recorder_of_theirs(tmp_path, capsys):
+    assert run("--against", a_recorder(tmp_path, AGREES), "--family", "podstate", "--count", 5) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "podstate                  5      5"
+
+
+def test_a_recorder_of_other_plugins_is_refused(tmp_path, capsys):
+    program = a_recorder(tmp_path, "expect = {'error': 'config: no such plugin'}")
+    assert run("--against", program, "--family", "allocatable", "--count", 5) == 2
+    assert "it is the recorder of other plugins" in capsys.readouterr().err
+
+
 BROKEN = {
     "ends": ("sys.exit('out of memory')", "ended before it decided: out of memory."),
     "talks": ("print('hello', flush=True)\nexpect = {}", "wrote what is no JSON object"),

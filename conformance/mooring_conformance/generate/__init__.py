@@ -1,7 +1,7 @@
 """Random cases by family and seed: clusters and pods that make one plugin or another decide.
 
 Case `number` of a family depends on family, seed and number alone. All objects are as the API server would hold them
-after admission: defaulted and valid.
+after admission: defaulted and valid. Families of community plugins and pod groups have `variations` of recorded cases.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from mooring_conformance.generate.ports_and_images import images_case, ports_cas
 from mooring_conformance.generate.preemption import preemption_case
 from mooring_conformance.generate.resources import resources_case
 from mooring_conformance.generate.spreading import topologyspread_case
+from mooring_conformance.generate.variations import variations
 from mooring_conformance.generate.volumes import volumes_case
 
 FAMILIES: Mapping[str, Callable[[Dice, str], Json]] = {
@@ -38,4 +39,5 @@ FAMILIES: Mapping[str, Callable[[Dice, str], Json]] = {
 
 def generate(family: str, seed: str, number: int) -> Json:
     """One case."""
-    return FAMILIES[family](Dice(f"{family}:{seed}:{number}"), f"{family}-{seed}-{number:05d}")
+    make = FAMILIES.get(family) or variations(family).case
+    return make(Dice(f"{family}:{seed}:{number}"), f"{family}-{seed}-{number:05d}")

@@ -74,7 +74,8 @@ def conformance(
     FILES hold one {"case": …, "expect": …} a line and may be compressed (.gz, .xz); without any, all recorded cases are
     run: 4,800 of kube-scheduler, then those of the community plugins. With --against, fresh random cases are decided by
     the real kube-scheduler (scripts/build-recorder builds the program), and a case that differs is made small and
-    written to a file that this command can run again.
+    written to a file that this command can run again. Families of community plugins, and gang, are decided by
+    recorders of their own, and are run where --family names them.
 
     With --slow, hostile pods are made and changed towards slower ones. The slowest decision of each plugin is printed
     with its CPU time and, with --against, kube-scheduler's for the same pod; one that takes more than a second and ten
@@ -89,10 +90,11 @@ def conformance(
     _check_package()
     from mooring_conformance.cases import family_of, recorded_files
     from mooring_conformance.generate import FAMILIES
+    from mooring_conformance.generate.variations import varied_families
     from mooring_conformance.reporting import Printer
     from mooring_conformance.running import Options, Way, processes
 
-    known = sorted(FAMILIES) if against else list(map(family_of, recorded_files()))
+    known = [*sorted(FAMILIES), *varied_families()] if against else list(map(family_of, recorded_files()))
     for family in families:
         if family not in known:
             raise click.BadParameter(f'"{family}" is none of {", ".join(known)}.', param_hint="--family")
@@ -161,11 +163,14 @@ def _fuzz(
     printer: Printer,
 ) -> None:
     from mooring_conformance.cases import append
-    from mooring_conformance.fuzzing import fuzz, shrunk_cases
+    from mooring_conformance.fuzzing import check_recorder, fuzz, shrunk_cases
+    from mooring_conformance.generate import FAMILIES
     from mooring_conformance.recorder import Recorder
 
     with Recorder(against) as recorder:
         for family in families:
+            if family not in FAMILIES:
+                check_recorder(family, recorder, options)
             report = fuzz(family, seed, count, recorder, options, pool)
             printer.family(report)
             for small in shrunk_cases(report, seed, recorder, options, printer.most):
