@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 
 from mooring.base.clock import ManualClock
+from mooring.client.core_event_recorder import CoreEventRecorder, EventSource
 from mooring.controllers.problem_events import CHANGE_SECONDS, GRACE_SECONDS, REPEAT_SECONDS, Problem, ProblemEvents
-from mooring.simulated.event_recorder import CoreEventRecorder, EventSource
 from mooring.testing import a_pod
 
 POD = a_pod("web")

@@ -11,8 +11,8 @@ from tests.simulated.conftest import DEPLOYMENT, POD, deployment_document, pod_d
 from mooring.base.clock import ManualClock
 from mooring.base.errors import Fault
 from mooring.base.log import Log
+from mooring.client.core_event_recorder import BURST, EVENT, REFILL_SECONDS, CoreEventRecorder, EventSource
 from mooring.objects.meta import Kind
-from mooring.simulated.event_recorder import BURST, EVENT, REFILL_SECONDS, CoreEventRecorder, EventSource
 from mooring.simulated.kubelet.node_leases import LEASE_NAMESPACE, NodeLeases
 from mooring.simulated.records import Document
 

@@ -1,7 +1,8 @@
 """The API client: the only code that sends requests to an API server.
 
 `kubeconfig` finds the server, `connection` and `credentials` authenticate, `transport` sends
-bytes, `api` knows verbs and errors, `reflector` lists and watches, `recorder` writes events.
+bytes, `api` knows verbs and errors, `reflector` lists and watches, `recorder` writes events. `informer`, `work_queue`,
+`core_event_recorder` and `rest_mapper` are for controllers.
 """
 
 from mooring.client.api import ApiClient

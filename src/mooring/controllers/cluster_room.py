@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
+from mooring.client.informer import Informer
 from mooring.objects import Node
 from mooring.objects.quantity import BadQuantity, whole
 from mooring.objects.requests import Amounts, in_units
-from mooring.simulated.informer import Informer
 
 PODS = "pods"
 _Shape = tuple[tuple[str, int], ...]

@@ -7,15 +7,15 @@ from collections.abc import Awaitable, Callable
 from mooring.base.clock import Clock
 from mooring.base.log import Log
 from mooring.client import ApiClient
+from mooring.client.core_event_recorder import CoreEventRecorder, EventSource
+from mooring.client.informer import Informer
+from mooring.client.work_queue import WorkQueue
 from mooring.controllers.cluster_room import ClusterRoom
 from mooring.controllers.elastic_quota_status import used
 from mooring.controllers.problem_events import Problem, ProblemEvents
 from mooring.controllers.status_writer import write_status
 from mooring.objects import Pod
 from mooring.plugins.community.capacity_scheduling.quotas import ElasticQuota, Quota, shown_amount
-from mooring.simulated.event_recorder import CoreEventRecorder, EventSource
-from mooring.simulated.informer import Informer
-from mooring.simulated.work_queue import WorkQueue
 
 _SOURCE = EventSource("ElasticQuotaController")
 SYNCED, INVALID, IGNORED, TOO_LARGE = "Synced", "InvalidQuota", "IgnoredQuota", "QuotaTooLarge"

@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Callable
 
 from mooring.base.clock import Clock
 from mooring.base.log import Log
+from mooring.client.core_event_recorder import CoreEventRecorder, EventSource
+from mooring.client.informer import Informer
+from mooring.client.work_queue import WorkQueue
 from mooring.controllers.cluster_room import allocatable_of
 from mooring.controllers.problem_events import Problem, ProblemEvents
 from mooring.objects import Node
 from mooring.plugins.community.node_resource_topology.contradictions import problem_of
 from mooring.plugins.community.node_resource_topology.topologies import NodeResourceTopology
-from mooring.simulated.event_recorder import CoreEventRecorder, EventSource
-from mooring.simulated.informer import Informer
-from mooring.simulated.work_queue import WorkQueue
 
 SOURCE = EventSource("mooring-controllers")
 INVALID = "InvalidTopology"

@@ -7,13 +7,13 @@ from collections.abc import Awaitable, Callable, Iterable
 from mooring.base.clock import Clock
 from mooring.base.log import Log
 from mooring.client import ApiClient
+from mooring.client.core_event_recorder import CoreEventRecorder, EventSource
+from mooring.client.informer import Informer
+from mooring.client.work_queue import WorkQueue
 from mooring.controllers.pod_group_status import TOO_LONG, is_given_up, wanted_status
 from mooring.controllers.status_writer import write_status
 from mooring.objects import Pod
 from mooring.plugins.community.coscheduling.pod_groups import CoschedulingGroup, group_name
-from mooring.simulated.event_recorder import CoreEventRecorder, EventSource
-from mooring.simulated.informer import Informer
-from mooring.simulated.work_queue import WorkQueue
 
 _SOURCE = EventSource("Coscheduling")
 

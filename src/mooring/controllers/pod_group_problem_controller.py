@@ -11,14 +11,14 @@ from typing import Generic, TypeVar
 
 from mooring.base.clock import Clock
 from mooring.base.log import Log
+from mooring.client.core_event_recorder import CoreEventRecorder, EventSource
+from mooring.client.informer import Informer
+from mooring.client.work_queue import WorkQueue
 from mooring.controllers.cluster_room import ClusterRoom
 from mooring.controllers.pod_group_problems import GroupApi, missing_group, problem_of_group
 from mooring.controllers.problem_events import Problem, ProblemEvents
 from mooring.objects import Pod
 from mooring.objects.meta import KubeObject
-from mooring.simulated.event_recorder import CoreEventRecorder, EventSource
-from mooring.simulated.informer import Informer
-from mooring.simulated.work_queue import WorkQueue
 
 SOURCE = EventSource("mooring-controllers")
 ENDED = ("Succeeded", "Failed")

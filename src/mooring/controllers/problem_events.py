@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from mooring.base.clock import Clock
+from mooring.client.core_event_recorder import CoreEventRecorder, EventSource
 from mooring.objects.meta import KubeObject
-from mooring.simulated.event_recorder import CoreEventRecorder, EventSource
 
 GRACE_SECONDS = 10.0
 """Objects of one manifest are created one after the other, in any order."""

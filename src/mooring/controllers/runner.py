@@ -12,6 +12,9 @@ from mooring.base.errors import Fault
 from mooring.base.log import Log
 from mooring.base.retry import Backoff
 from mooring.client import ApiClient
+from mooring.client.core_event_recorder import CoreEventRecorder
+from mooring.client.informer import Informer
+from mooring.client.rest_mapper import NoKindMatch, RestMapper
 from mooring.controllers.cluster_room import ClusterRoom
 from mooring.controllers.elastic_quota_controller import ElasticQuotaController
 from mooring.controllers.node_topology_controller import NodeTopologyController
@@ -24,9 +27,6 @@ from mooring.objects.pod_groups import PodGroup
 from mooring.plugins.community.capacity_scheduling.quotas import ElasticQuota
 from mooring.plugins.community.coscheduling.pod_groups import CoschedulingGroup
 from mooring.plugins.community.node_resource_topology.topologies import NodeResourceTopology
-from mooring.simulated.event_recorder import CoreEventRecorder
-from mooring.simulated.informer import Informer
-from mooring.simulated.rest_mapper import NoKindMatch, RestMapper
 
 RESTART_SECONDS = 1.0
 POLL = Backoff(initial_seconds=2.0, limit_seconds=10.0)

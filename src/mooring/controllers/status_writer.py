@@ -8,8 +8,8 @@ import msgspec
 
 from mooring.base.errors import ApiError
 from mooring.client import ApiClient
+from mooring.client.informer import Informer
 from mooring.objects.meta import KubeObject
-from mooring.simulated.informer import Informer
 
 NOT_FOUND = 404
 

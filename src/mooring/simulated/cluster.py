@@ -15,6 +15,9 @@ from mooring.base.clock import Clock
 from mooring.base.errors import ApiError, Fault
 from mooring.base.log import Log
 from mooring.client import ApiClient
+from mooring.client.core_event_recorder import CoreEventRecorder
+from mooring.client.informer import Informer
+from mooring.client.rest_mapper import NoKindMatch, RestMapper
 from mooring.objects.meta import Kind
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.simulated.cluster_file import InitialObjects
@@ -40,8 +43,6 @@ from mooring.simulated.controllers.workload_records import (
     ReplicaSet,
     StatefulSet,
 )
-from mooring.simulated.event_recorder import CoreEventRecorder
-from mooring.simulated.informer import Informer
 from mooring.simulated.kubelet.kubelets import Kubelets
 from mooring.simulated.kubelet.node_leases import LEASE_NAMESPACE, NodeLeases
 from mooring.simulated.records import (
@@ -54,7 +55,6 @@ from mooring.simulated.records import (
     PodRecord,
     WorkloadRecord,
 )
-from mooring.simulated.rest_mapper import NoKindMatch, RestMapper
 
 DEFINITION_SECONDS = 30.0
 _POLL_SECONDS = 0.1

@@ -10,6 +10,7 @@ import pytest
 from tests.simulated.conftest import PATIENCE_SECONDS, POD, Bench
 
 from mooring.base.errors import ApiError
+from mooring.client.informer import Informer
 from mooring.objects.storage import (
     BIND_COMPLETED,
     NO_PROVISIONER,
@@ -19,7 +20,6 @@ from mooring.objects.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
-from mooring.simulated.informer import Informer
 
 MADE_BY = "csi.example.com"
 

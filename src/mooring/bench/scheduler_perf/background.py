@@ -16,8 +16,8 @@ from mooring.bench.scheduler_perf.operations import Churn, DeletePods
 from mooring.bench.scheduler_perf.templates import Document
 from mooring.client import ApiClient
 from mooring.client.api import path_of
+from mooring.client.rest_mapper import RestMapper
 from mooring.objects import Kind
-from mooring.simulated.rest_mapper import RestMapper
 
 LONG_SECONDS = 600.0
 """A request that deletes thousands of pods."""

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 
 from mooring.base.log import Log
 from mooring.client import ApiClient
+from mooring.client.core_event_recorder import CoreEventRecorder
+from mooring.client.informer import Informer
 from mooring.simulated.controllers.resource_claim_controller import ResourceClaimController
-from mooring.simulated.event_recorder import CoreEventRecorder
-from mooring.simulated.informer import Informer
 from mooring.simulated.records import ClaimRecord, ClaimTemplate, PodRecord
 
 

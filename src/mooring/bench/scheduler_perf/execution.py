@@ -41,8 +41,8 @@ from mooring.bench.scheduler_perf.templates import Document
 from mooring.bench.scheduler_perf.workload_files import Case
 from mooring.client import ApiClient
 from mooring.client.api import path_of
+from mooring.client.rest_mapper import RestMapper
 from mooring.objects import Kind
-from mooring.simulated.rest_mapper import RestMapper
 
 POLL_SECONDS = 1.0
 """How often upstream's waiting operations look."""

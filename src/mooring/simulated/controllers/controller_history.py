@@ -12,9 +12,9 @@ import msgspec
 
 from mooring.base.errors import ApiError, Fault
 from mooring.client import ApiClient
+from mooring.client.informer import Informer
 from mooring.simulated.controllers.pod_templates import template_hash
 from mooring.simulated.controllers.workload_records import ControllerRevision, DaemonSet, StatefulSet
-from mooring.simulated.informer import Informer
 from mooring.simulated.records import Document, controller_of, owned_by
 
 _LONGEST_PREFIX = 223

@@ -12,6 +12,9 @@ from mooring.base.cron import BadSchedule, Schedule, UnknownTimeZone, parse_sche
 from mooring.base.errors import ApiError
 from mooring.base.log import Log
 from mooring.client import ApiClient
+from mooring.client.core_event_recorder import CoreEventRecorder, EventSource
+from mooring.client.informer import Informer
+from mooring.client.work_queue import WorkQueue
 from mooring.simulated.controllers.cron_jobs import (
     NeverDue,
     beyond_history,
@@ -25,10 +28,7 @@ from mooring.simulated.controllers.cron_jobs import (
 )
 from mooring.simulated.controllers.pod_control import is_namespace_terminating, report_status
 from mooring.simulated.controllers.workload_records import CronJob, Job
-from mooring.simulated.event_recorder import CoreEventRecorder, EventSource
-from mooring.simulated.informer import Informer
 from mooring.simulated.records import Document, controller_of
-from mooring.simulated.work_queue import WorkQueue
 
 _SOURCE = EventSource("cronjob-controller")
 _MANY = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"

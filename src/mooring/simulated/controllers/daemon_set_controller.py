@@ -8,6 +8,9 @@ from mooring.base.clock import Clock
 from mooring.base.errors import ApiError
 from mooring.base.log import Log
 from mooring.client import ApiClient
+from mooring.client.core_event_recorder import CoreEventRecorder, EventSource
+from mooring.client.informer import Informer
+from mooring.client.work_queue import WorkQueue
 from mooring.simulated.controllers.controller_history import ControllerHistory
 from mooring.simulated.controllers.daemon_sets import (
     HASH_LABEL,
@@ -21,10 +24,7 @@ from mooring.simulated.controllers.daemon_sets import (
 from mooring.simulated.controllers.pod_control import PodControl, is_namespace_terminating, report_status
 from mooring.simulated.controllers.replica_sets import seconds_until_available
 from mooring.simulated.controllers.workload_records import ControllerRevision, DaemonSet
-from mooring.simulated.event_recorder import CoreEventRecorder, EventSource
-from mooring.simulated.informer import Informer
 from mooring.simulated.records import NodeRecord, PodRecord, controller_of
-from mooring.simulated.work_queue import WorkQueue
 
 _SOURCE = EventSource("daemonset-controller")
 

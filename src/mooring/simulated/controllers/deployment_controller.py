@@ -10,14 +10,14 @@ from mooring.base.clock import Clock
 from mooring.base.errors import ApiError
 from mooring.base.log import Log
 from mooring.client import ApiClient
+from mooring.client.core_event_recorder import CoreEventRecorder, EventSource
+from mooring.client.informer import Informer
+from mooring.client.work_queue import WorkQueue
 from mooring.simulated.controllers.deployment_status import deployment_status, progressing, seconds_until_overdue
 from mooring.simulated.controllers.deployments import REVISION, Scaling, next_step, split
 from mooring.simulated.controllers.pod_control import is_namespace_terminating, report_status
 from mooring.simulated.controllers.workload_records import Deployment, ReplicaSet
-from mooring.simulated.event_recorder import CoreEventRecorder, EventSource
-from mooring.simulated.informer import Informer
 from mooring.simulated.records import Document, PodRecord, Record, controller_of, owned_by
-from mooring.simulated.work_queue import WorkQueue
 
 _DEPLOYMENTS = EventSource("deployment-controller")
 

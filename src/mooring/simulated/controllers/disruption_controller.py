@@ -13,6 +13,10 @@ from mooring.base.clock import Clock
 from mooring.base.errors import ApiError, Fault
 from mooring.base.log import Log
 from mooring.client import ApiClient
+from mooring.client.core_event_recorder import CoreEventRecorder, EventSource
+from mooring.client.informer import Informer
+from mooring.client.rest_mapper import RestMapper
+from mooring.client.work_queue import WorkQueue
 from mooring.objects.meta import OwnerReference
 from mooring.objects.selectors import LabelSelector
 from mooring.simulated.controllers.disruption_budgets import (
@@ -26,11 +30,7 @@ from mooring.simulated.controllers.disruption_budgets import (
 )
 from mooring.simulated.controllers.pod_control import report_status
 from mooring.simulated.controllers.workload_records import Deployment, ReplicaSet, StatefulSet
-from mooring.simulated.event_recorder import CoreEventRecorder, EventSource
-from mooring.simulated.informer import Informer
 from mooring.simulated.records import BudgetRecord, PodRecord, controller_of
-from mooring.simulated.rest_mapper import RestMapper
-from mooring.simulated.work_queue import WorkQueue
 
 _SOURCE = EventSource("controllermanager")
 _MAX_NAMES = 5

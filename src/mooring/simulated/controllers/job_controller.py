@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from mooring.base.clock import Clock, timestamp
 from mooring.base.log import Log
 from mooring.client import ApiClient
+from mooring.client.core_event_recorder import CoreEventRecorder, EventSource
+from mooring.client.informer import Informer
+from mooring.client.work_queue import WorkQueue
 from mooring.simulated.controllers.job_scheduling import JobScheduling
 from mooring.simulated.controllers.pod_control import PodControl, report_status
 from mooring.simulated.controllers.pod_templates import pod_from_template
 from mooring.simulated.controllers.replica_sets import deletion_order
 from mooring.simulated.controllers.workload_records import Job
-from mooring.simulated.event_recorder import CoreEventRecorder, EventSource
-from mooring.simulated.informer import Informer
 from mooring.simulated.records import Document, PodRecord, controller_of
-from mooring.simulated.work_queue import WorkQueue
 
 JOBS = EventSource("job-controller")
 

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 import msgspec
 
 from mooring.client import ApiClient
+from mooring.client.core_event_recorder import CoreEventRecorder, EventSource
+from mooring.client.informer import Informer
 from mooring.objects.meta import OwnerReference
 from mooring.simulated.controllers.pod_templates import safe_encoded
 from mooring.simulated.controllers.workload_records import Job
-from mooring.simulated.event_recorder import CoreEventRecorder, EventSource
-from mooring.simulated.informer import Informer
 from mooring.simulated.records import Document, PodGroupRecord, PodRecord, WorkloadRecord, owned_by
 
 LONGEST_NAME = 253

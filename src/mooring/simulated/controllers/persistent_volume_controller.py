@@ -16,6 +16,9 @@ from mooring.base.clock import Clock
 from mooring.base.errors import ApiError
 from mooring.base.log import Log
 from mooring.client import ApiClient
+from mooring.client.core_event_recorder import CoreEventRecorder, EventSource
+from mooring.client.informer import Informer
+from mooring.client.work_queue import WorkQueue
 from mooring.objects.meta import KubeObject
 from mooring.objects.storage import (
     BIND_COMPLETED,
@@ -26,10 +29,7 @@ from mooring.objects.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
-from mooring.simulated.event_recorder import CoreEventRecorder, EventSource
-from mooring.simulated.informer import Informer
 from mooring.simulated.records import Document
-from mooring.simulated.work_queue import WorkQueue
 
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 _WORKERS = 8

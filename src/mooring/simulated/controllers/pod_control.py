@@ -11,9 +11,9 @@ import msgspec
 
 from mooring.base.errors import ApiError, Fault
 from mooring.client import ApiClient
+from mooring.client.core_event_recorder import CoreEventRecorder, EventSource
+from mooring.client.informer import Informer
 from mooring.objects.selectors import LabelSelector
-from mooring.simulated.event_recorder import CoreEventRecorder, EventSource
-from mooring.simulated.informer import Informer
 from mooring.simulated.records import Document, PodRecord, Record, controller_of, owned_by
 
 T = TypeVar("T", bound=Record)

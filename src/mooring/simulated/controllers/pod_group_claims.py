@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from mooring.base.errors import ApiError
 from mooring.client import ApiClient
+from mooring.client.informer import Informer
 from mooring.objects.core import PodResourceClaim
 from mooring.objects.pod_groups import GROUP
-from mooring.simulated.informer import Informer
 from mooring.simulated.records import ClaimRecord, Document, PodClaimRecord, PodGroupRecord, PodRecord, controller_of
 
 POD_GROUPS = "podgroups"

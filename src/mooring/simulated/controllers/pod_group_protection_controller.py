@@ -8,10 +8,10 @@ from mooring.base.clock import Clock
 from mooring.base.errors import ApiError
 from mooring.base.log import Log
 from mooring.client import ApiClient
+from mooring.client.informer import Informer
+from mooring.client.work_queue import WorkQueue
 from mooring.objects.pod_groups import PROTECTION
-from mooring.simulated.informer import Informer
 from mooring.simulated.records import PodGroupRecord, PodRecord
-from mooring.simulated.work_queue import WorkQueue
 
 _ENDED = ("Succeeded", "Failed")
 

@@ -7,14 +7,14 @@ from collections.abc import Awaitable, Callable
 from mooring.base.clock import Clock
 from mooring.base.log import Log
 from mooring.client import ApiClient
+from mooring.client.core_event_recorder import CoreEventRecorder, EventSource
+from mooring.client.informer import Informer
+from mooring.client.work_queue import WorkQueue
 from mooring.simulated.controllers.pod_control import PodControl, report_status
 from mooring.simulated.controllers.pod_templates import pod_from_template
 from mooring.simulated.controllers.replica_sets import plan_replicas, replica_set_status, seconds_until_available
 from mooring.simulated.controllers.workload_records import ReplicaSet
-from mooring.simulated.event_recorder import CoreEventRecorder, EventSource
-from mooring.simulated.informer import Informer
 from mooring.simulated.records import PodRecord, controller_of
-from mooring.simulated.work_queue import WorkQueue
 
 
 class ReplicaSetController:

@@ -15,11 +15,12 @@ from mooring.base.clock import Clock
 from mooring.base.errors import ApiError, Fault
 from mooring.base.log import Log
 from mooring.client import ApiClient
+from mooring.client.core_event_recorder import CoreEventRecorder, EventSource
+from mooring.client.informer import Informer
+from mooring.client.work_queue import WorkQueue
 from mooring.objects.core import PodResourceClaim, PodResourceClaimStatus
 from mooring.objects.pod_groups import GROUP
 from mooring.simulated.controllers.pod_group_claims import POD_GROUPS, PodGroupClaims, is_pod_group, names_of
-from mooring.simulated.event_recorder import CoreEventRecorder, EventSource
-from mooring.simulated.informer import Informer
 from mooring.simulated.records import (
     ClaimRecord,
     ClaimTemplate,
@@ -31,7 +32,6 @@ from mooring.simulated.records import (
     controller_of,
     owned_by,
 )
-from mooring.simulated.work_queue import WorkQueue
 
 FOR_POD_CLAIM = "resource.kubernetes.io/pod-claim-name"
 """The annotation of a claim from a template: which of the pod's claims it is."""

@@ -11,6 +11,9 @@ from mooring.base.clock import Clock
 from mooring.base.errors import ApiError, Fault
 from mooring.base.log import Log
 from mooring.client import ApiClient
+from mooring.client.core_event_recorder import CoreEventRecorder, EventSource
+from mooring.client.informer import Informer
+from mooring.client.work_queue import WorkQueue
 from mooring.objects.storage import PersistentVolumeClaim
 from mooring.simulated.controllers.controller_history import ControllerHistory, not_in_use
 from mooring.simulated.controllers.pod_control import PodControl, PodMessages, is_namespace_terminating, report_status
@@ -33,10 +36,7 @@ from mooring.simulated.controllers.stateful_sets import (
     stateful_set_status,
 )
 from mooring.simulated.controllers.workload_records import ControllerRevision, StatefulSet
-from mooring.simulated.event_recorder import CoreEventRecorder, EventSource
-from mooring.simulated.informer import Informer
 from mooring.simulated.records import Document, PodRecord, controller_of
-from mooring.simulated.work_queue import WorkQueue
 
 HASH_LABEL = "controller.kubernetes.io/hash"
 _SOURCE = EventSource("statefulset-controller")

@@ -15,12 +15,12 @@ from mooring.base.clock import Clock, timestamp
 from mooring.base.errors import ApiError
 from mooring.base.log import Log
 from mooring.client import ApiClient
+from mooring.client.core_event_recorder import CoreEventRecorder, EventSource
+from mooring.client.informer import Informer
+from mooring.client.work_queue import WorkQueue
 from mooring.objects.core import Taint, Toleration
 from mooring.objects.placement_rules import tolerates
-from mooring.simulated.event_recorder import CoreEventRecorder, EventSource
-from mooring.simulated.informer import Informer
 from mooring.simulated.records import Document, NodeRecord, PodRecord
-from mooring.simulated.work_queue import WorkQueue
 
 _SOURCE = EventSource("taint-eviction-controller")
 _REASON = "TaintManagerEviction"

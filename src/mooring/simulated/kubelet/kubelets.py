@@ -13,8 +13,9 @@ from mooring.base.clock import Clock, parse_timestamp
 from mooring.base.errors import ApiError
 from mooring.base.log import Log
 from mooring.client import ApiClient
-from mooring.simulated.event_recorder import CoreEventRecorder, EventSource
-from mooring.simulated.informer import Informer
+from mooring.client.core_event_recorder import CoreEventRecorder, EventSource
+from mooring.client.informer import Informer
+from mooring.client.work_queue import WorkQueue
 from mooring.simulated.kubelet.node_registration import registered_node
 from mooring.simulated.kubelet.node_topologies import NodeTopologies
 from mooring.simulated.kubelet.numa import REJECTED, REJECTION
@@ -28,7 +29,6 @@ from mooring.simulated.kubelet.pod_status import (
 from mooring.simulated.kubelet.resource_usage import ResourceUsage, wrong_annotations
 from mooring.simulated.kubelet.simulated_nodes import SimulatedNode, free_ordinal
 from mooring.simulated.records import SIMULATED, ContainerRecord, Document, NodeRecord, PodRecord
-from mooring.simulated.work_queue import WorkQueue
 
 NOT_READY_TAINT = "node.kubernetes.io/not-ready"
 IMAGE_REPORT_SECONDS = 10.0

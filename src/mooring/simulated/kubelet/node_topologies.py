@@ -8,11 +8,11 @@ from mooring.base.clock import Clock
 from mooring.base.errors import ApiError
 from mooring.base.log import Log
 from mooring.client import ApiClient
+from mooring.client.core_event_recorder import CoreEventRecorder, EventSource
+from mooring.client.work_queue import WorkQueue
 from mooring.objects.meta import Kind
-from mooring.simulated.event_recorder import CoreEventRecorder, EventSource
 from mooring.simulated.kubelet.numa import NUMA, NumaNodeState, read_numa, topology_document
 from mooring.simulated.records import NodeRecord, PodRecord
-from mooring.simulated.work_queue import WorkQueue
 
 TOPOLOGY = Kind("topology.node.k8s.io", "v1alpha2", "NodeResourceTopology", "noderesourcetopologies", False)
 INVALID_NUMA = "InvalidNUMA"

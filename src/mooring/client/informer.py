@@ -10,10 +10,10 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import TypeVar
 
-from mooring.client import ApiClient, Reflector
+from mooring.client.api import ApiClient
+from mooring.client.reflector import Reflector
 from mooring.objects.meta import KubeObject
 from mooring.objects.object_store import WatchedStore
-from mooring.simulated.records import controller_of
 
 T = TypeVar("T", bound=KubeObject)
 
@@ -78,5 +78,4 @@ class Informer(WatchedStore[T]):
 
 
 def _owner(item: KubeObject) -> list[str]:
-    controller = controller_of(item)
-    return [] if controller is None else [controller[2]]
+    return [owner.uid for owner in item.metadata.owner_references if owner.controller][:1]

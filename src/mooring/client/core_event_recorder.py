@@ -11,14 +11,15 @@ import asyncio
 import itertools
 from collections import OrderedDict
 from dataclasses import dataclass
+from typing import Any
 
 from mooring.base.clock import Clock, timestamp
 from mooring.base.errors import ApiError, Fault
 from mooring.base.log import Log
-from mooring.client import ApiClient
+from mooring.client.api import ApiClient
 from mooring.objects.meta import Kind, KubeObject
-from mooring.simulated.records import Document
 
+Document = dict[str, Any]
 EVENT = Kind("", "v1", "Event", "events")
 BURST = 25
 REFILL_SECONDS = 300.0

@@ -10,7 +10,7 @@ from tests.simulated.builders import a_pod
 
 from mooring.base.clock import SystemClock
 from mooring.client import ApiClient, Connection
-from mooring.simulated.informer import Informer
+from mooring.client.informer import Informer
 from mooring.simulated.records import PodRecord
 
 

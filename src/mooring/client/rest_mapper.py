@@ -6,7 +6,7 @@ from typing import Any
 
 from mooring.base.errors import ApiError, Fault
 from mooring.base.nesting import decode
-from mooring.client import ApiClient
+from mooring.client.api import ApiClient
 from mooring.objects.meta import Kind
 
 

@@ -11,7 +11,7 @@ from tests.simulated.conftest import PATIENCE_SECONDS
 from mooring.base.clock import ManualClock
 from mooring.base.errors import Fault
 from mooring.base.log import Log
-from mooring.simulated.work_queue import BACKOFF, WorkQueue
+from mooring.client.work_queue import BACKOFF, WorkQueue
 
 
 @asynccontextmanager
