@@ -90,6 +90,30 @@ def test_members_wait_until_enough_of_them_have_a_node():
     assert world.services.waiting_pods.allowed == ["a"]
 
 
+TIMES = {
+    "the group's own comes first": ({"schedule_timeout_seconds": 30}, {"permit_waiting_time_seconds": 10}, 30, 30),
+    "0 of the group is none": ({"schedule_timeout_seconds": 0}, {"permit_waiting_time_seconds": 10}, 10, 10),
+    "with both 0 it is a minute": ({"schedule_timeout_seconds": 0}, {"permit_waiting_time_seconds": 0}, 60, 0),
+    "with neither it is a minute": ({}, {"permit_waiting_time_seconds": 0}, 60, 60),
+}
+
+
+@pytest.mark.parametrize(("spec", "arguments", "seconds", "compatible_seconds"), TIMES.values(), ids=TIMES.keys())
+def test_members_wait_for_so_long(spec, arguments, seconds, compatible_seconds):
+    for compatibility, expected in (("mooring", seconds), (COMPATIBLE, compatible_seconds)):
+        world = World(a_group(**spec), pods=two_members(), compatibility=compatibility, **arguments)
+        assert world.permit(a_member("a")) == Wait(expected)
+
+
+def test_a_node_that_holds_more_than_it_has_takes_nothing_from_others():
+    group = a_group(min_resources={"cpu": "5"})
+    for compatibility, is_refused in (("mooring", False), (COMPATIBLE, True)):
+        world = World(group, pods=two_members(), compatibility=compatibility)
+        crowded = a_node("crowded", cpu="1", running=[a_pod("other", cpu="3")])
+        world.cluster = a_cluster(crowded, a_node("small", cpu="1"), services=world.services)
+        assert (world.pre_filter(a_member("a")) or "").startswith("resource gap: ") == is_refused
+
+
 PRE_FILTER = {
     "a group that does not exist is named": (
         World(pods=two_members()),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from mooring.base.errors import Fault
 from mooring.objects import ObjectMeta
 from mooring.objects.meta import KubeObject
 from mooring.plugins.community.network_aware import NetworkOverhead
@@ -85,13 +86,14 @@ NODES = [
 ]
 
 
-def overheads(*nodes, highest_costs=(10,), topology=TOPOLOGY, pod=None, groups=None, **arguments):
-    """Costs and rejections by node."""
+def overheads(*nodes, highest_costs=(10,), topology=TOPOLOGY, pod=None, groups=None, placed=(), **arguments):
+    """Costs and rejections by node. `placed`: pods beside those of the nodes."""
     objects: dict[type[KubeObject], list[Any]] = {
         AppGroup: [a_group(*highest_costs)] if groups is None else groups,
         NetworkTopology: [topology],
     }
-    services = Services(objects={kind: [each for each in some if each] for kind, some in objects.items()})
+    given = {kind: [each for each in some if each] for kind, some in objects.items()}
+    services = Services(objects=given, pods=placed)
     cluster = a_cluster(*(nodes or NODES), services=services)
     plugin, pod = a_plugin(NetworkOverhead, services, **arguments), pod or a_member("web")
     refused = refused_one_by_one(plugin, pod, cluster)
@@ -174,6 +176,18 @@ def test_scheduler_plugins_misses_measured_costs_that_are_not_sorted():
     measured = a_topology(level(ZONE, ("z9", "z1", 1), ("z8", "z1", 1), ("z2", "z1", 7)), weights="NetperfCosts")
     costs, _ = overheads(topology=measured, weights_name="NetperfCosts", compatibility="scheduler-plugins")
     assert costs["other-zone"] == 100
+
+
+GONE = a_pod("db", labels={GROUP_LABEL: "shop", WORKLOAD_LABEL: "db"}, node="gone")
+
+
+def test_a_dependency_on_a_node_that_is_gone_is_left_out():
+    assert overheads(*NODES, placed=[GONE]) == overheads(*NODES)
+
+
+def test_in_scheduler_plugins_a_dependency_on_a_node_that_is_gone_is_an_error():
+    with pytest.raises(Fault, match='nodeinfo not found for node name "gone"'):
+        overheads(*NODES, placed=[GONE], compatibility="scheduler-plugins")
 
 
 def test_what_is_missing_is_logged_once():

@@ -34,6 +34,7 @@ NUMBERS = {
     "with an exponent": ("1.5e3", 1500),
     "no number": ("seven", UNREADABLE),
     "Python's own notation is none": ("1_000", UNREADABLE),
+    "hexadecimal notation": ("0x10", UNREADABLE),
     "infinity": ("inf", UNREADABLE),
     "more than 64 bits": ("1e30", UNREADABLE),
     "empty": ("", UNREADABLE),
