@@ -187,6 +187,8 @@ def test_kube_scheduler_may_do_all_that_pod_groups_need():
     """Gang scheduling, 9.3."""
     gates = FeatureGates({"GenericWorkload": True, "GangScheduling": True})
     assert beyond_kube_scheduler(rights_of(a_configuration(), catalogue(), gates=gates)) == ()
+    with_claims = FeatureGates({"GenericWorkload": True, "GangScheduling": True, "DRAWorkloadResourceClaims": True})
+    assert rights(a_configuration(), gates=with_claims) == rights(a_configuration(), gates=gates)
 
 
 def test_a_custom_kind_is_all_that_kube_scheduler_may_not_read():
