@@ -130,6 +130,18 @@ def test_a_requested_retry_comes_when_it_is_due():
     assert queue.where("web") == "active"
 
 
+def test_the_time_of_the_next_attempt_is_that_of_a_requested_retry():
+    queue = a_queue(clock := ManualClock(start=1000.0))
+    queue.add(a_pod())
+    waiting = popped(queue)
+    queue.retry_after(waiting.pod, 5)
+    queue.retry_after(waiting.pod, 8)
+    queue.requeue(waiting, unschedulable=["Headroom"])
+    assert queue.next_attempt(waiting) == 1005.0
+    wait(queue, clock, 5)
+    assert queue.next_attempt(waiting) is None, "it is active"
+
+
 def test_a_retry_makes_the_next_flush_earlier():
     rung: list[str] = []
     queue = a_queue(ManualClock(start=1000.0), on_ready=lambda: rung.append("again"))

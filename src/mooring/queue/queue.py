@@ -108,6 +108,8 @@ class SchedulingQueue:
         self._in_flight = InFlightPods()
 
         self._retries: list[tuple[float, str]] = []
+        self._first_retry: dict[str, float] = {}
+        """By pod: the earliest of its retries."""
         self._next_unschedulable_flush = clock.now() + UNSCHEDULABLE_FLUSH_SECONDS
         self._to_activate: list[str] = []
         self._is_ready = False
@@ -289,7 +291,9 @@ class SchedulingQueue:
     def retry_after(self, pod: Pod, seconds: float) -> None:
         """Activate the pod after this time, if it is still pending then."""
         with self._operation:
-            heapq.heappush(self._retries, (self._clock.now() + max(0.0, seconds), pod.uid))
+            due = self._clock.now() + max(0.0, seconds)
+            heapq.heappush(self._retries, (due, pod.uid))
+            self._first_retry[pod.uid] = min(due, self._first_retry.get(pod.uid, due))
             self._is_ready = True
 
     @property
@@ -345,6 +349,7 @@ class SchedulingQueue:
             self._record_move(queued, BACKOFF_COMPLETE)
         while self._retries and self._retries[0][0] <= now:
             _, uid = heapq.heappop(self._retries)
+            self._first_retry.pop(uid, None)
             self._to_activate.append(uid)
         if self._to_activate:
             self._activate_requested()
@@ -401,10 +406,14 @@ class SchedulingQueue:
 
     def next_attempt(self, queued: QueuedPodInfo) -> float | None:
         """When, in the clock's `now`, the pod is tried at the latest without any event; None: at once, or never."""
-        if queued.place is Place.BACKOFF:
-            return self._places.backoff_ends(queued)
-        if queued.place is not Place.UNSCHEDULABLE:
+        if queued.place not in (Place.BACKOFF, Place.UNSCHEDULABLE):
             return None
+        requested = self._first_retry.get(queued.pod.uid)
+        moved = self._places.backoff_ends(queued) if queued.place is Place.BACKOFF else self._flushed_at(queued)
+        return min((at for at in (requested, moved) if at is not None), default=None)
+
+    def _flushed_at(self, queued: QueuedPodInfo) -> float:
+        """When a pod has been unschedulable for too long."""
         due = max(queued.timestamp, queued.flush_timestamp or 0.0) + self._max_unschedulable_seconds
         flushes = max(0, math.floor((due - self._next_unschedulable_flush) / UNSCHEDULABLE_FLUSH_SECONDS) + 1)
         return self._next_unschedulable_flush + flushes * UNSCHEDULABLE_FLUSH_SECONDS
