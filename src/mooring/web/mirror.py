@@ -26,6 +26,7 @@ from mooring.simulator.scenario import Cluster
 from mooring.web.pod_store import PodStore
 from mooring.web.used_configuration import UsedConfiguration
 from mooring.why import Recomputation
+from mooring.why.outside_data import notes_of
 
 Source = Literal["live", "snapshot", "file", "recording"]
 USER_AGENT = "mooring web"
@@ -93,7 +94,7 @@ class Mirror:
             )
         if self.recomputation.is_extended:
             notes.append("The configuration names extenders; they are not called here, so their results are missing.")
-        return notes
+        return notes + self.recomputation.notes
 
 
 def file_mirror(
@@ -145,6 +146,10 @@ class LiveRecomputation(Recomputation):
     @property
     def pods(self) -> Mapping[str, Pod]:
         return self._store.by_uid
+
+    @property
+    def notes(self) -> list[str]:
+        return notes_of(self._core.assembly.current)
 
     def _missing(self) -> list[str]:
         kinds = {kind for kinds in self._core.assembly.current.kinds.values() for kind in kinds}

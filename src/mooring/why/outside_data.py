@@ -94,12 +94,19 @@ async def _fetched(
             await scheduler.shutdown.run()
         return OutsideData(
             {key: instance.published for key, instance in readers.items()},
-            sorted(_note(each.plugin.name, each.published, seconds) for each in readers.values()),
+            notes_of(core.assembly.current, f"within {seconds:g} s"),
         )
 
 
-def _note(plugin: str, published: tuple[Published[Any], ...], seconds: float) -> str:
+def notes_of(assembly: Assembly, when: str = "yet") -> list[str]:
+    """A sentence for each plugin that reads outside data: from when it is, or that none came so far."""
+    return sorted(
+        _note(each.plugin.name, each.published, when) for each in assembly.instances.values() if each.published
+    )
+
+
+def _note(plugin: str, published: tuple[Published[Any], ...], when: str) -> str:
     if not any(each.version for each in published):
-        return f"{plugin} reads data of another system, of which none came within {seconds:g} s."
+        return f"{plugin} reads data of another system, of which none came {when}."
     about = "; ".join(each.about for each in published if each.about)
-    return f"{plugin} reads {about or 'data of another system, fetched now'}."
+    return f"{plugin} reads {about or 'data of another system'}."
