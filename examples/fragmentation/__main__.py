@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +34,13 @@ def one_run(folder: str, workload: str, policy: str, seed: int) -> dict[str, Any
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
+    return exit_code(lambda: _run(options))
+
+
+def exit_code(command: Callable[[], int]) -> int:
+    """That of the command. A mistake or a fault is printed, and is 2 or 1."""
     try:
-        return _run(options)
+        return command()
     except OperatorMistake as mistake:
         print(f"Error: {mistake}", file=sys.stderr)
         return 2

@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from mooring.base.errors import Fault, OperatorMistake
+from mooring.base.errors import OperatorMistake
 from mooring.simulator import sweep
 from mooring.simulator.charts import SECONDS, SHARE, Axis, bar_chart, line_chart
 
-from .__main__ import chosen, seeds_of
+from .__main__ import chosen, exit_code, seeds_of
 from .evaluation import POLICIES
 from .timed import run_timed
 
@@ -41,14 +41,7 @@ def one_run(folder: str, workload: str, policy: str, load: float, seed: int, cop
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
-    try:
-        return _run(options)
-    except OperatorMistake as mistake:
-        print(f"Error: {mistake}", file=sys.stderr)
-        return 2
-    except Fault as fault:
-        print(f"Error: {fault}", file=sys.stderr)
-        return 1
+    return exit_code(lambda: _run(options))
 
 
 def _run(options: argparse.Namespace) -> int:
