@@ -28,6 +28,8 @@ def test_the_printed_link_shows_the_nodes_and_leaves_no_token_in_the_address(tab
     expect(tab.page.locator("#match-count")).to_have_text("22 nodes")
     expect(option(tab.page, "web-1")).to_be_visible()
     expect(tab.page.locator("#connection")).to_have_text("Live")
+    used = "Decided with the configuration of the scheduler on this machine"
+    expect(tab.page.get_by_role("contentinfo")).to_contain_text(used)
     assert shop_page.token not in tab.page.url
     assert shop_page.token not in str(tab.page.evaluate("[document.cookie, JSON.stringify(localStorage)]"))
 

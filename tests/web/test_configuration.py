@@ -149,3 +149,15 @@ async def test_how_a_scheduler_leads_and_which_extenders_it_calls_does_not_matte
     cluster = await page.get("cluster")
     assert "problem" not in cluster["configuration"]
     assert any("extenders" in note for note in cluster["notes"])
+
+
+async def test_a_scheduler_that_decides_alike_is_named_and_nothing_is_decided_again(page, follower, configurations):
+    """As when a page was started before its scheduler."""
+    configurations.text = HEAD
+    async with asyncio.timeout(20):
+        async for kind, data in events(page):
+            assert kind != "configuration"
+            if kind == "decisions":
+                await follower.look()
+            if kind == "cluster" and data["configuration"]["origin"] == "scheduler":
+                break

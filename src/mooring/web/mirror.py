@@ -19,6 +19,7 @@ from mooring.config import Configuration
 from mooring.framework import FeatureGates, Pod
 from mooring.framework.registry import Registry
 from mooring.scheduler.reload.restart_required import FIELDS, SECTIONS
+from mooring.scheduler.reload.versions import Adopted
 from mooring.scheduler.shadow.read_only import ReadOnlyClient
 from mooring.scheduler.shadow.wiring import SilentReporter
 from mooring.scheduler.wiring import Core, build_core, cluster_executor, complete
@@ -74,9 +75,10 @@ class Mirror:
     async def adopt(self, configuration: Configuration, used: UsedConfiguration) -> None:
         """Decide with this configuration from now on. Raises `OperatorMistake` or `Fault`; then nothing has changed."""
         assert isinstance(self.recomputation, LiveRecomputation), "the cluster of a file is decided with one"
-        await self.recomputation.adopt(configuration)
+        is_news = await self.recomputation.adopt(configuration)
         self.used = used
-        self.on_configured()
+        if is_news:  # else the next revision shows where it comes from
+            self.on_configured()
 
     def not_adopted(self, problem: str) -> None:
         """Show why a newer configuration is not in force."""
@@ -119,19 +121,21 @@ class LiveRecomputation(Recomputation):
         super().__init__(Cluster([]), configuration, registry, gates)
         self._core = core
         self._store = pods
-        self._adopt: Callable[[Configuration, Registry], Awaitable[object]]
+        self._adopt: Callable[[Configuration, Registry], Awaitable[Adopted]]
 
-    def adopting(self, adopt: Callable[[Configuration, Registry], Awaitable[object]]) -> None:
+    def adopting(self, adopt: Callable[[Configuration, Registry], Awaitable[Adopted]]) -> None:
         """The scheduler that this core became takes configurations over."""
         self._adopt = adopt
 
-    async def adopt(self, configuration: Configuration) -> None:
+    async def adopt(self, configuration: Configuration) -> bool:
+        """Whether decisions may differ from now on."""
         now = self._configuration
         # What a scheduler cannot change while it runs, the page does not use: how it connects, leads and serves.
         unused = {name: getattr(now, name) for name in (*SECTIONS, *FIELDS)}
-        await self._adopt(dataclasses.replace(configuration, **unused), self._registry)
+        adopted = await self._adopt(dataclasses.replace(configuration, **unused), self._registry)
         self._configuration = configuration
         self.configured_times += 1
+        return adopted.is_news or configuration.extenders != now.extenders
 
     @property
     def cluster(self) -> Cluster:

@@ -182,7 +182,12 @@ class Streams:
                 client.put(event("queue", {"revision": mirror.revision, "refetch": True}))
 
     def _cluster(self, rights: Rights) -> Document:
-        return {"revision": self._mirror.revision, "counts": self._counts(rights)}
+        mirror = self._mirror
+        return {
+            "revision": mirror.revision,
+            "counts": self._counts(rights),
+            "configuration": mirror.used.document(),
+        }
 
 
 class NodeChanges:
