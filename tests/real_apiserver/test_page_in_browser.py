@@ -9,11 +9,16 @@ from playwright.sync_api import Browser, expect
 from tests.real_apiserver.cluster import Cluster
 from tests.real_apiserver.control_plane import ADMIN, POWERLESS
 from tests.real_apiserver.test_web import a_pod, shop, started
-from tests.real_browser.browser import Tab, a_tab
-from tests.real_browser.conftest import browser
+from tests.real_browser.browser import Tab, a_tab, chromium
 from tests.real_browser.served import settled
 
-__all__ = ["browser", "shop"]
+__all__ = ["shop"]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as running:
+        yield running
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from playwright.sync_api import (
     BrowserContext,
     ConsoleMessage,
     Dialog,
+    Error,
     Page,
     Request,
     expect,
@@ -42,7 +43,7 @@ SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 
 @contextlib.contextmanager
 def chromium() -> Iterator[Browser]:
-    """A headless Chromium. One module's at most: Playwright occupies the thread's event loop while it runs."""
+    """A headless Chromium. Playwright occupies the thread's event loop while it runs: no test of asyncio may follow."""
     program = debian_program("chromium")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=QUIET, timeout=PATIENCE_MILLISECONDS)
@@ -59,7 +60,7 @@ def artefacts() -> Path:
 
 @dataclass
 class Tab:
-    """A page in a browser of its own (no cookies, no storage of others), and what went wrong in it."""
+    """A page (no cookies, no storage of others), and what went wrong in it."""
 
     page: Page
     problems: list[str] = field(default_factory=list)
@@ -94,19 +95,39 @@ class Tab:
         return path
 
 
-@contextlib.contextmanager
-def a_tab(browser: Browser, *, scheme: Scheme = "light", **options: Any) -> Iterator[Tab]:
-    """A new tab. Options are those of Playwright's contexts."""
+def a_context(browser: Browser, *, scheme: Scheme = "light", **options: Any) -> BrowserContext:
+    """A browser of its own to the pages in it: no cookies, no storage, no cache of others."""
     options = {"viewport": SIZE, "color_scheme": scheme, "reduced_motion": "reduce"} | options
     context = browser.new_context(**options)
     context.set_default_timeout(PATIENCE_MILLISECONDS)
-    tab = Tab(context.new_page())
-    _observe(context, tab)
-    yield tab
+    return context
+
+
+@contextlib.contextmanager
+def a_tab(browser: Browser, *, scheme: Scheme = "light", **options: Any) -> Iterator[Tab]:
+    """A tab in a context of its own. Options are those of Playwright's contexts."""
+    context = a_context(browser, scheme=scheme, **options)
+    with a_tab_in(context) as tab:
+        yield tab
     context.close()
 
 
-def _observe(context: BrowserContext, tab: Tab) -> None:
+@contextlib.contextmanager
+def a_tab_in(context: BrowserContext) -> Iterator[Tab]:
+    """A tab that shares the cache of a context, which halves the time to load the page, and leaves no storage there."""
+    tab = Tab(context.new_page())
+    try:
+        with _observed(context, tab):
+            yield tab
+    finally:
+        with contextlib.suppress(Error):  # an error page has no storage
+            tab.page.evaluate("localStorage.clear()")
+        tab.page.close()
+        context.clear_cookies()
+
+
+@contextlib.contextmanager
+def _observed(context: BrowserContext, tab: Tab) -> Iterator[None]:
     def console(message: ConsoleMessage) -> None:
         # Chromium reports here what the Content-Security-Policy stopped, too.
         if message.type in ("error", "warning"):
@@ -132,6 +153,9 @@ def _observe(context: BrowserContext, tab: Tab) -> None:
     page.on("crash", lambda _: tab.problems.append("the tab crashed"))
     context.on("request", request)
     context.on("page", another)
+    yield
+    context.remove_listener("request", request)
+    context.remove_listener("page", another)
 
 
 def frames_while(page: Page, action: Callable[[], object]) -> list[float]:

@@ -1,11 +1,12 @@
 """Browser tests of the page: a real Chromium on a real `mooring up`. Every test here carries the marker `real`."""
 
-from collections.abc import Generator, Iterable, Iterator
+import contextlib
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
-from tests.real_browser.browser import Tab, a_tab, artefacts, chromium
+from playwright.sync_api import Browser, BrowserContext
+from tests.real_browser.browser import Tab, a_context, a_tab_in, artefacts, chromium
 from tests.real_browser.clusters import shop
 from tests.real_browser.served import Served, served_by
 from tests.real_kubectl.conftest import Up, mooring_up
@@ -14,11 +15,63 @@ HERE = Path(__file__).parent
 FAILED = pytest.StashKey[bool]()
 
 
-def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
-    """Mark what is collected here; the hook is handed the tests of every folder."""
-    for item in items:
-        if item.path.is_relative_to(HERE):
-            item.add_marker(pytest.mark.real)
+class SharedBrowser:
+    """A Chromium that is started for the first test, and again if it was closed; and a context that tabs share."""
+
+    def __init__(self) -> None:
+        self._open = contextlib.ExitStack()
+        self._browser: Browser | None = None
+        self._context: BrowserContext | None = None
+
+    def running(self) -> Browser:
+        if self._browser is None or not self._browser.is_connected():
+            self.close()
+            self._browser = self._open.enter_context(chromium())
+        return self._browser
+
+    def context(self) -> BrowserContext:
+        browser = self.running()
+        if self._context is None:
+            self._context = a_context(browser)
+        return self._context
+
+    def close(self) -> None:
+        self._browser = self._context = None
+        self._open.close()
+
+
+SHARED = SharedBrowser()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is collected here, and run it in one piece: one browser serves all of it.
+
+    The hook is handed the tests of every folder. Among those of this one, their random order stays; those without a
+    browser come last.
+    """
+    ours = [item for item in items if item.path.is_relative_to(HERE)]
+    if not ours:
+        return
+    for item in ours:
+        item.add_marker(pytest.mark.real)
+    place = items.index(ours[0])
+    others = [item for item in items if item not in set(ours)]
+    items[:] = [*others[:place], *sorted(ours, key=lambda item: not _needs_browser(item)), *others[place:]]
+
+
+def _needs_browser(item: pytest.Item | None) -> bool:
+    return "browser" in getattr(item, "fixturenames", ())
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
+    """Close the browser where the next test has none: Playwright occupies the event loop of this thread."""
+    if not _needs_browser(nextitem) or (nextitem is not None and not nextitem.path.is_relative_to(HERE)):
+        SHARED.close()
+
+
+def pytest_sessionfinish() -> None:
+    SHARED.close()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -31,10 +84,10 @@ def pytest_runtest_makereport(
     return report
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as running:
-        yield running
+@pytest.fixture
+def browser() -> Browser:
+    """The one of all tests here."""
+    return SHARED.running()
 
 
 @pytest.fixture(scope="session")
@@ -53,7 +106,8 @@ def shop_page(cluster: Up) -> Served:
 @pytest.fixture
 def tab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Tab]:
     """A tab in which nothing may go wrong. A failed test leaves a picture of it."""
-    with a_tab(browser) as tab:
+    assert browser.is_connected()
+    with a_tab_in(SHARED.context()) as tab:
         yield tab
         if request.node.stash.get(FAILED, False):
             tab.picture(f"failed-{request.node.name}")

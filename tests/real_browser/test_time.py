@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import expect
 from tests.cli.programs import private_home
-from tests.real_browser.browser import SCHEMES, Scheme, Tab
+from tests.real_browser.browser import SCHEMES, Tab
 from tests.real_browser.clusters import shop
 from tests.real_browser.served import Served, mooring_web
 from tests.real_browser.test_what_if import MOST_ALLOCATED
@@ -70,11 +70,12 @@ def test_a_wrong_configuration_is_reported_beside_it(tab: Tab, recorded: Served)
     expect(page.locator("#replay-problem")).to_contain_text(re.compile(r"\w"))
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_the_time_view_is_accessible(tab: Tab, recorded: Served, scheme: Scheme) -> None:
-    tab.page.emulate_media(color_scheme=scheme)
+def test_the_time_view_is_accessible(tab: Tab, recorded: Served) -> None:
     recorded.open(tab, "/time?at=5")
-    expect(tab.page.locator("#decision-head")).to_be_visible()
+    for scheme in SCHEMES:
+        tab.page.emulate_media(color_scheme=scheme)
+        expect(tab.page.locator("html")).to_have_attribute("data-theme", scheme)
+        expect(tab.page.locator("#decision-head")).to_be_visible()
 
-    tab.picture(f"time-recorded-{scheme}")
-    assert tab.accessibility_problems() == []
+        tab.picture(f"time-recorded-{scheme}")
+        assert tab.accessibility_problems() == []
