@@ -8,11 +8,17 @@ import pytest
 
 from mooring.base.clock import ManualClock
 from mooring.client.core_event_recorder import CoreEventRecorder, EventSource
-from mooring.controllers.problem_events import CHANGE_SECONDS, GRACE_SECONDS, REPEAT_SECONDS, Problem, ProblemEvents
+from mooring.controllers.problem_events import (
+    CHANGE_SECONDS,
+    GRACE_SECONDS,
+    REPEAT_SECONDS,
+    ObjectProblem,
+    ProblemEvents,
+)
 from mooring.testing import a_pod
 
 POD = a_pod("web")
-MISSING = Problem("PodGroupNotFound", "there is none")
+MISSING = ObjectProblem("PodGroupNotFound", "there is none")
 
 
 class Recorded(list[str]):
@@ -57,10 +63,10 @@ def test_one_that_remains_is_repeated_while_the_api_server_still_has_the_event(c
 
 
 def test_other_numbers_of_the_same_problem_are_reported_now_and_then(clock, recorded, problems):
-    problems.report(POD, Problem("TooLarge", "9 of 8"), grace_seconds=0)
-    assert problems.report(POD, Problem("TooLarge", "9 of 7"), grace_seconds=0) == CHANGE_SECONDS
+    problems.report(POD, ObjectProblem("TooLarge", "9 of 8"), grace_seconds=0)
+    assert problems.report(POD, ObjectProblem("TooLarge", "9 of 7"), grace_seconds=0) == CHANGE_SECONDS
     clock.advance(CHANGE_SECONDS)
-    problems.report(POD, Problem("TooLarge", "9 of 6"), grace_seconds=0)
+    problems.report(POD, ObjectProblem("TooLarge", "9 of 6"), grace_seconds=0)
     assert recorded == ["9 of 8", "9 of 6"]
 
 

@@ -10,7 +10,7 @@ from mooring.controllers.cluster_room import ClusterRoom
 from mooring.controllers.elastic_quota_controller import quota_problem
 from mooring.controllers.node_topology_controller import topology_problem
 from mooring.controllers.pod_group_problems import COSCHEDULING, GANG, GroupApi, missing_group, problem_of_group
-from mooring.controllers.problem_events import Problem
+from mooring.controllers.problem_events import ObjectProblem
 from mooring.framework import Pod
 from mooring.objects import Node, ObjectMeta
 from mooring.objects.pod_groups import GangSchedulingPolicy, PodGroup, PodGroupSchedulingPolicy, PodGroupSpec
@@ -103,7 +103,7 @@ GROUPS: dict[str, tuple[GroupApi[Any], Any, list[Pod], str]] = {
 @pytest.mark.parametrize(("api", "group", "members", "message"), GROUPS.values(), ids=GROUPS.keys())
 def test_pod_groups_that_no_order_of_events_can_place(api, group, members, message):
     found = problem_of_group(api, group, members, ClusterRoom(two_nodes()))
-    assert found == (Problem("PodGroupTooLarge", message) if message else None)
+    assert found == (ObjectProblem("PodGroupTooLarge", message) if message else None)
 
 
 def test_min_resources_that_are_no_quantity():
@@ -117,7 +117,7 @@ def test_min_resources_that_are_no_quantity():
 
 def test_a_cluster_without_nodes_holds_no_group():
     found = problem_of_group(COSCHEDULING, a_group(1), [], ClusterRoom())
-    assert found == Problem("PodGroupTooLarge", "spec.minMember is 1, and no node can run 0 pods")
+    assert found == ObjectProblem("PodGroupTooLarge", "spec.minMember is 1, and no node can run 0 pods")
 
 
 def test_the_room_follows_the_nodes():
@@ -141,24 +141,24 @@ def a_quota(name: str = "quota", **spec: Any) -> ElasticQuota:
     return ElasticQuota(metadata=ObjectMeta(name=name, namespace="default", uid=name), spec=ElasticQuotaSpec(**spec))
 
 
-QUOTAS: dict[str, tuple[ElasticQuota, Problem | None]] = {
+QUOTAS: dict[str, tuple[ElasticQuota, ObjectProblem | None]] = {
     "a usable one": (a_quota(min={"cpu": 2}, max={"cpu": 4}), None),
     "max may be more than the nodes have": (a_quota(max={"cpu": 400}), None),
     "min above max": (
         a_quota(min={"cpu": 4}, max={"cpu": 2}),
-        Problem("InvalidQuota", "spec.min.cpu is 4, more than spec.max.cpu 2"),
+        ObjectProblem("InvalidQuota", "spec.min.cpu is 4, more than spec.max.cpu 2"),
     ),
     "a negative min": (
         a_quota(min={"memory": "-1Gi"}),
-        Problem("InvalidQuota", "spec.min.memory is -1Gi: it must not be negative"),
+        ObjectProblem("InvalidQuota", "spec.min.memory is -1Gi: it must not be negative"),
     ),
     "a negative max": (
         a_quota(max={"cpu": -1}),
-        Problem("InvalidQuota", "spec.max.cpu is -1: it must not be negative"),
+        ObjectProblem("InvalidQuota", "spec.max.cpu is -1: it must not be negative"),
     ),
     "min above what all nodes have": (
         a_quota(min={"cpu": "6500m"}),
-        Problem("QuotaTooLarge", "spec.min.cpu is 6500m, and all nodes together have 6"),
+        ObjectProblem("QuotaTooLarge", "spec.min.cpu is 6500m, and all nodes together have 6"),
     ),
 }
 
@@ -169,7 +169,7 @@ def test_quotas(quota, problem):
 
 
 def test_the_second_quota_of_a_namespace_is_reported_as_ignored():
-    assert quota_problem(a_quota("new"), a_quota("old"), ClusterRoom(two_nodes())) == Problem(
+    assert quota_problem(a_quota("new"), a_quota("old"), ClusterRoom(two_nodes())) == ObjectProblem(
         "IgnoredQuota", "the namespace has an older quota, old, which counts alone"
     )
 

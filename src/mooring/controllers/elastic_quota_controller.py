@@ -12,7 +12,7 @@ from mooring.client.informer import Informer
 from mooring.client.work_queue import WorkQueue
 from mooring.controllers.cluster_room import ClusterRoom
 from mooring.controllers.elastic_quota_status import used
-from mooring.controllers.problem_events import Problem, ProblemEvents
+from mooring.controllers.problem_events import ObjectProblem, ProblemEvents
 from mooring.controllers.status_writer import write_status
 from mooring.objects import Pod
 from mooring.plugins.community.capacity_scheduling.quotas import ElasticQuota, Quota, shown_amount
@@ -78,17 +78,17 @@ class ElasticQuotaController:
             self._events.record(quota, _SOURCE, SYNCED, f"Elastic Quota {key} synced successfully")
 
 
-def quota_problem(quota: ElasticQuota, first: ElasticQuota, room: ClusterRoom) -> Problem | None:
+def quota_problem(quota: ElasticQuota, first: ElasticQuota, room: ClusterRoom) -> ObjectProblem | None:
     """Why a quota cannot be used, or cannot be guaranteed. `first`: the one that counts in its namespace."""
     read = Quota.of(quota)
     if read.problem:
-        return Problem(INVALID, read.problem)
+        return ObjectProblem(INVALID, read.problem)
     if first.uid != quota.uid:
-        return Problem(IGNORED, f"the namespace has an older quota, {first.name}, which counts alone")
+        return ObjectProblem(IGNORED, f"the namespace has an older quota, {first.name}, which counts alone")
     for resource, least in (read.min or {}).items():
         if least > (total := room.total(resource)):
             text = f"spec.min.{resource} is {(quota.spec.min or {})[resource]}"
-            return Problem(TOO_LARGE, f"{text}, and all nodes together have {shown_amount(resource, total)}")
+            return ObjectProblem(TOO_LARGE, f"{text}, and all nodes together have {shown_amount(resource, total)}")
     return None
 
 

@@ -10,7 +10,7 @@ from mooring.client.core_event_recorder import CoreEventRecorder, EventSource
 from mooring.client.informer import Informer
 from mooring.client.work_queue import WorkQueue
 from mooring.controllers.cluster_room import allocatable_of
-from mooring.controllers.problem_events import Problem, ProblemEvents
+from mooring.controllers.problem_events import ObjectProblem, ProblemEvents
 from mooring.objects import Node
 from mooring.plugins.community.node_resource_topology.contradictions import problem_of
 from mooring.plugins.community.node_resource_topology.topologies import NodeResourceTopology
@@ -46,7 +46,7 @@ class NodeTopologyController:
     async def _sync(self, name: str) -> None:
         topology, node = self._topologies.get(name), self._nodes.get(name)
         message = "" if topology is None else topology_problem(topology, node)
-        problem = Problem(INVALID, f"NodeResourceTopology {name}: {message}") if message else None
+        problem = ObjectProblem(INVALID, f"NodeResourceTopology {name}: {message}") if message else None
         for about in (topology, node):
             if about is not None and (after := self._problems.report(about, problem)):
                 self._queue.add_after(name, after)

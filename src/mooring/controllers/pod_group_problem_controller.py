@@ -16,7 +16,7 @@ from mooring.client.informer import Informer
 from mooring.client.work_queue import WorkQueue
 from mooring.controllers.cluster_room import ClusterRoom
 from mooring.controllers.pod_group_problems import GroupApi, missing_group, problem_of_group
-from mooring.controllers.problem_events import Problem, ProblemEvents
+from mooring.controllers.problem_events import ObjectProblem, ProblemEvents
 from mooring.objects import Pod
 from mooring.objects.meta import KubeObject
 
@@ -81,6 +81,6 @@ class PodGroupProblemController(Generic[G]):
         if group is not None:
             self._report(key, group, problem_of_group(self._api, group, members, self._room))
 
-    def _report(self, key: str, about: KubeObject, problem: Problem | None) -> None:
+    def _report(self, key: str, about: KubeObject, problem: ObjectProblem | None) -> None:
         if after := self._problems.report(about, problem):
             self._queue.add_after(key, after)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from mooring.controllers.cluster_room import ClusterRoom
-from mooring.controllers.problem_events import Problem
+from mooring.controllers.problem_events import ObjectProblem
 from mooring.objects import Pod
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod_groups import PodGroup
@@ -56,24 +56,24 @@ GANG = GroupApi(
 )
 
 
-def missing_group(api: GroupApi[G], key: str) -> Problem:
+def missing_group(api: GroupApi[G], key: str) -> ObjectProblem:
     """Of a pod that names a group which does not exist."""
-    return Problem(NOT_FOUND, f"PodGroup {key} ({api.type.KIND.group}) does not exist; the pod waits for it")
+    return ObjectProblem(NOT_FOUND, f"PodGroup {key} ({api.type.KIND.group}) does not exist; the pod waits for it")
 
 
-def problem_of_group(api: GroupApi[G], group: G, members: Sequence[Pod], room: ClusterRoom) -> Problem | None:
+def problem_of_group(api: GroupApi[G], group: G, members: Sequence[Pod], room: ClusterRoom) -> ObjectProblem | None:
     """Why the nodes can never hold it. `members`: its pods that have not ended."""
     least = api.least_of(group)
     try:
         wanted = _min_resources(api.resources_of(group))
     except ValueError as problem:
-        return Problem(INVALID, str(problem))
+        return ObjectProblem(INVALID, str(problem))
     message = (
         _too_many(api, least, room)
         or _too_much(wanted, room)
         or (_too_large_members(api, least, members, room) if len(members) >= least > 0 else "")
     )
-    return Problem(TOO_LARGE, message) if message else None
+    return ObjectProblem(TOO_LARGE, message) if message else None
 
 
 def _min_resources(given: Mapping[str, str | int]) -> Amounts:

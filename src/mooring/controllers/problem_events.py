@@ -20,7 +20,7 @@ CHANGE_SECONDS = 300.0
 """The same problem with another message (numbers in it change) is reported so often at most."""
 
 
-class Problem(NamedTuple):
+class ObjectProblem(NamedTuple):
     """A warning event."""
 
     reason: str
@@ -48,7 +48,9 @@ class ProblemEvents:
         self._events, self._source, self._clock = events, source, clock
         self._standing: dict[str, _Standing] = {}
 
-    def report(self, about: KubeObject, problem: Problem | None, *, grace_seconds: float = GRACE_SECONDS) -> float:
+    def report(
+        self, about: KubeObject, problem: ObjectProblem | None, *, grace_seconds: float = GRACE_SECONDS
+    ) -> float:
         """Record an event if one is due. Returns after how many seconds to call again; 0: there is no problem."""
         if problem is None:
             self.forget(about)
