@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -193,3 +194,49 @@ def test_no_quota_is_exceeded_and_no_pod_is_lost(history):
     )
     assert len(result.pods) == len(workload)
     assert all(pod.bound_at is not None or pod.message for pod in result.pods)
+
+
+# What cannot be placed keeps no other pod waiting
+
+
+def a_gang(members: int, min_member: int, cpu: int = 1) -> tuple[list[Any], list[Arrival]]:
+    gang = Gang("impossible", members, cpu, [0.0] * members, 1000.0)
+    group = gang.group(0)
+    group.spec.min_member = min_member
+    return [group], gang.arrivals()
+
+
+def a_team(**spec: dict[str, Any]) -> tuple[list[Any], list[Arrival]]:
+    quotas = [
+        ElasticQuota(metadata=ObjectMeta(name="quota", namespace=name), spec=ElasticQuotaSpec(**each))
+        for name, each in {"impossible": spec, "default": {"min": {"cpu": 6}}}.items()
+    ]
+    pods = [a_pod(f"p-{at}", uid=f"p-{at}", namespace="impossible", cpu="1") for at in range(4)]
+    return quotas, [Arrival(0.0, pod) for pod in pods]
+
+
+IMPOSSIBLE: dict[str, tuple[Any, tuple[list[Any], list[Arrival]]]] = {
+    "a gang of more members than there are": (GANGS, a_gang(members=4, min_member=1_000_000)),
+    "a gang of more members than nodes run pods": (GANGS, a_gang(members=250, min_member=250)),
+    "a gang that needs more than all nodes have": (GANGS, a_gang(members=8, min_member=8)),
+    "a gang of pods that fit no node": (GANGS, a_gang(members=2, min_member=2, cpu=100)),
+    "a quota with min above max": (ELASTIC, a_team(min={"cpu": 8}, max={"cpu": 2})),
+    "a quota with a negative number": (ELASTIC, a_team(min={"cpu": -4})),
+    "a quota that is no quantity": (ELASTIC, a_team(max={"cpu": "many"})),
+}
+
+
+@pytest.mark.parametrize(("profile", "impossible"), IMPOSSIBLE.values(), ids=IMPOSSIBLE.keys())
+def test_other_pods_are_bound_at_once_beside(profile, impossible):
+    objects, first = impossible
+    others = [Arrival(at / 2, a_pod(f"other-{at}", uid=f"other-{at}", cpu="1")) for at in range(6)]
+    result = simulate(
+        Cluster(nodes(2, 3), objects=objects), [*first, *others], profile, influence=False, attempt_timeout=0
+    )
+    for pod in result.pods:
+        if pod.name.startswith("other-"):
+            assert pod.bound_at is not None, pod.message
+            assert pod.bound_at - pod.arrived_at < 1, pod.name
+        else:
+            assert (pod.bound_at, bool(pod.message)) == (None, True)
+    assert not result.evictions
