@@ -265,6 +265,23 @@ def borrowers(draw: st.DrawFn) -> Teams:
     return Teams(quotas, node_cpus, on_nodes(pods_of("b", total, cpu=1), count), arriving)
 
 
+@st.composite
+def important(draw: st.DrawFn) -> Teams:
+    """Team A uses all that it may, in pods of one CPU. Pods of higher priority arrive, and some of the same."""
+    most, count = draw(st.integers(1, 8)), draw(st.integers(1, 3))
+    running = on_nodes(pods_of("low", most, cpu=1), count)
+    for pod in running:
+        pod.metadata.namespace = "a"
+    arriving = [
+        Arrival(draw(MOMENTS), a_pod(f"a-{at}", uid=f"a-{at}", namespace="a", cpu="1", priority=10))
+        for at in range(draw(st.integers(1, most)))
+    ]
+    for at in range(draw(st.integers(0, 2))):
+        arriving.append(Arrival(draw(MOMENTS), a_pod(f"late-{at}", uid=f"late-{at}", namespace="a", cpu="1")))
+    quotas = {"a": (draw(st.integers(0, most)), most), "b": (most, most)}
+    return Teams(quotas, [draw(st.sampled_from([-(-most // count), most * 2]))] * count, running, arriving)
+
+
 def arrivals(*requests: tuple[str, str, int]) -> list[Arrival]:
     """At once: team, name and CPUs."""
     return [Arrival(0.0, a_pod(name, uid=name, namespace=team, cpu=str(cpu))) for team, name, cpu in requests]
@@ -280,13 +297,13 @@ ONE_LATE_EVENT = Teams(
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
-@given(borrowers(), latencies())
+@given(st.one_of(borrowers(), important()), latencies())
 @example(ONE_LATE_EVENT, [Latencies(), Latencies(watch=0.1)])
 def test_preemptors_cost_what_they_need_and_no_more(teams, latencies):
     server = SlowServer(latencies)
     result = teams.run(server)
-    needed = sum(cpus(arrival.pod) for arrival in teams.arriving if arrival.pod.namespace == "a")
-    bound = {pod.name for pod in result.pods if pod.bound_at is not None}
-    assert bound == {arrival.pod.name for arrival in teams.arriving if arrival.pod.namespace == "a"}
+    preemptors = [arrival.pod for arrival in teams.arriving if arrival.pod.name.startswith("a-")]
+    needed = sum(map(cpus, preemptors))
+    assert {pod.name for pod in result.pods if pod.bound_at is not None} == {pod.name for pod in preemptors}
     assert len(server.evicted) == needed, server.evicted
-    assert teams.used["a"] == needed, "what was borrowed has come back"
+    assert sum(teams.used.values()) == len(teams.running), "what was borrowed has come back"
