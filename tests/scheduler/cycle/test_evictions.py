@@ -175,6 +175,20 @@ async def test_victims_are_being_evicted_from_the_plan_until_the_watch_shows_the
     assert being_evicted(world) == []
 
 
+async def test_the_end_of_an_earlier_preemption_does_not_end_a_later_one_of_the_same_pod(world):
+    world.server.held["delete", "first"] = held = asyncio.Event()
+    world.server.held["patch", "second"] = asyncio.Event()
+    pod = await planned(world, a_victim("first"))
+    world.pods.deleted(a_victim("first"))  # the watch is faster than the response
+    second = a_victim("second")
+    world.pods.changed(second)
+    world.evictions.start(Plan(nominate=NODE, evict=(placed(second),)), pod)
+    held.set()
+    await world.settle()
+    assert world.under_way.is_under_way(pod.uid)
+    assert being_evicted(world) == ["second"]
+
+
 async def test_victims_that_cannot_be_evicted_are_not_being_evicted_any_more(world):
     world.server.refusals["delete", "low"] = ApiError(403, "Forbidden", "not allowed")
     await planned(world, a_victim("low"), a_victim("last"))

@@ -55,8 +55,11 @@ class PreemptionsInProgress:
         self._state = state
         self._last_victims: dict[str, str | None] = {}
         """The preemptor's uid → that of its last victim, once that one is being evicted."""
-        self._planned: dict[str, dict[str, None]] = {}
-        """The preemptor's uid → the uids of its victims whose eviction has not succeeded yet."""
+        self._latest: dict[str, int] = {}
+        """The preemptor's uid → its latest preemption. An earlier one may still wait for its last response."""
+        self._planned: dict[int, dict[str, None]] = {}
+        """By preemption, the uids of its victims whose eviction has not succeeded yet."""
+        self._numbers = itertools.count()
         self._evicted: dict[str, float | None] = {}
         """The uids of victims whose eviction has succeeded, until the state shows it → for one that is requeued instead
         of deleted, when it was assumed: it may be assumed again."""
@@ -86,24 +89,29 @@ class PreemptionsInProgress:
             if victim is None or victim.is_terminating or (assumed_at is not None and victim.assumed_at != assumed_at):
                 del self._evicted[uid]
 
-    def begin(self, uid: str, victims: Iterable[PlacedPod]) -> None:
+    def begin(self, uid: str, victims: Iterable[PlacedPod]) -> int:
+        """Returns the number of this preemption."""
         self._last_victims[uid] = None
-        self._planned[uid] = dict.fromkeys(victim.uid for victim in victims)
+        self._latest[uid] = number = next(self._numbers)
+        self._planned[number] = dict.fromkeys(victim.uid for victim in victims)
+        return number
 
-    def begin_last(self, uid: str, victim: str) -> None:
-        self._last_victims[uid] = victim
+    def begin_last(self, uid: str, number: int, victim: str) -> None:
+        if self._latest.get(uid) == number:
+            self._last_victims[uid] = victim
 
-    def evicted(self, uid: str, victim: str, *, is_requeued: bool = False) -> None:
+    def evicted(self, number: int, victim: str, *, is_requeued: bool = False) -> None:
         """The API server has deleted this victim; or its binding is cancelled, and it is requeued."""
-        self._planned.get(uid, {}).pop(victim, None)
+        self._planned[number].pop(victim, None)
         there = self._state.pod(victim)
         if there is not None:
             self._evicted[victim] = there.assumed_at if is_requeued else None
 
-    def end(self, uid: str) -> None:
+    def end(self, uid: str, number: int) -> None:
         """Victims that are not evicted by now stay."""
-        self._last_victims.pop(uid, None)
-        self._planned.pop(uid, None)
+        if self._latest.get(uid) == number:
+            del self._latest[uid], self._last_victims[uid]
+        del self._planned[number]
         self._forget_observed()
 
 
@@ -167,7 +175,7 @@ class Preemption:
     def start(self, plan: Plan, pod: Pod) -> None:
         """Evict the plan's victims. From now on the pod is gated."""
         if plan.evict:
-            self._start(plan.evict, PreemptorRef.of_pod(pod, plan.evict[0].node))
+            self._start(plan.evict, PreemptorRef.of_pod(pod, plan.nominate or plan.evict[0].node))
 
     def start_for_group(self, evict: Sequence[PlacedPod], group: PodGroup, pods: Sequence[Pod]) -> None:
         """Evict these pods for a pod group. From now on its pods are gated."""
@@ -178,23 +186,23 @@ class Preemption:
         if not victims:
             return  # all of them are terminating already
         self._metrics.chose_victims(len(evict))
-        self._in_progress.begin(preemptor.uid, victims)
-        self._tasks.start(self._preempt(victims, preemptor), f"make room for {preemptor.key}")
+        number = self._in_progress.begin(preemptor.uid, victims)
+        self._tasks.start(self._preempt(victims, preemptor, number), f"make room for {preemptor.key}")
 
     async def finish(self, seconds: float) -> None:
         """At shutdown: let evictions that have begun end."""
         await self._tasks.finish(seconds)
 
-    async def _preempt(self, victims: Sequence[PlacedPod], preemptor: PreemptorRef) -> None:
+    async def _preempt(self, victims: Sequence[PlacedPod], preemptor: PreemptorRef, number: int) -> None:
         node, key = preemptor.place, preemptor.key
         _log.v(2).info("Start the preemption asynchronously", preemptor=key, node=node, numVictimsToDelete=len(victims))
         is_done, began = False, self._clock.monotonic()
         try:
             async with self._turns:
                 is_cleared = await self._clear_lower_nominations(node, preemptor)
-                is_done = await self._evict_all(victims, preemptor) and is_cleared
+                is_done = await self._evict_all(victims, preemptor, number) and is_cleared
         finally:
-            self._in_progress.end(preemptor.uid)
+            self._in_progress.end(preemptor.uid, number)
             self._metrics.preempted(succeeded=is_done, seconds=self._clock.monotonic() - began)
             result = "success" if is_done else "error"
             _log.v(2).info("Async Preemption finished completely", preemptor=key, node=node, result=result)
@@ -211,12 +219,12 @@ class Preemption:
             (there := self._state.pod(victim.uid)) is not None and there.node == victim.node for victim in victims
         )
 
-    async def _evict_all(self, victims: Sequence[PlacedPod], preemptor: PreemptorRef) -> bool:
+    async def _evict_all(self, victims: Sequence[PlacedPod], preemptor: PreemptorRef, number: int) -> bool:
         *others, last = victims
-        if not all(await asyncio.gather(*(self._evict(victim, preemptor) for victim in others))):
+        if not all(await asyncio.gather(*(self._evict(victim, preemptor, number) for victim in others))):
             return False
-        self._in_progress.begin_last(preemptor.uid, last.uid)
-        return await self._evict(last, preemptor)
+        self._in_progress.begin_last(preemptor.uid, number, last.uid)
+        return await self._evict(last, preemptor, number)
 
     async def _clear_lower_nominations(self, node: str, preemptor: PreemptorRef) -> bool:
         """Clear the nominations of lower-priority pods to this node, so that they are rescheduled sooner. Failures are
@@ -230,7 +238,7 @@ class Preemption:
                 is_cleared &= await self._reporter.clear_nomination(pod)
         return is_cleared
 
-    async def _evict(self, victim: PlacedPod, preemptor: PreemptorRef) -> bool:
+    async def _evict(self, victim: PlacedPod, preemptor: PreemptorRef, number: int) -> bool:
         """Evict the pod with this uid; True also if it is deleted already."""
         about = ObjectReference(
             kind="Pod",
@@ -243,7 +251,7 @@ class Preemption:
         # A pod that is waiting on permit or being bound need not be deleted: it is requeued.
         if self._room.preempt(victim.uid) or self._bindings.preempt(victim.uid):
             _log.v(2).info("Preemptor preempted a waiting pod", preemptor=preemptor.key, waitingPod=victim.key)
-            self._in_progress.evicted(preemptor.uid, victim.uid, is_requeued=True)
+            self._in_progress.evicted(number, victim.uid, is_requeued=True)
             self._preempted(about, preemptor, victim, in_memory=True)
             return True
         try:
@@ -253,14 +261,14 @@ class Preemption:
         except Exception as error:  # in any case the preemptor must not wait for what does not happen
             if is_gone(error):
                 _log.v(2).info("Victim Pod is already deleted", preemptor=preemptor.key, victim=victim.key)
-                self._in_progress.evicted(preemptor.uid, victim.uid)
+                self._in_progress.evicted(number, victim.uid)
                 return True
             _log.error("Failed to evict pod", pod=victim.key, preemptor=preemptor.key, err=error)
             return False
         _log.v(2).info(
             "Preemptor Pod preempted victim Pod", preemptor=preemptor.key, victim=victim.key, node=preemptor.place
         )
-        self._in_progress.evicted(preemptor.uid, victim.uid)
+        self._in_progress.evicted(number, victim.uid)
         self._preempted(about, preemptor, victim)
         return True
 
