@@ -253,7 +253,7 @@ def borrowers(draw: st.DrawFn) -> Teams:
     arriving: list[Arrival] = []
     left = least["a"]
     while left and len(arriving) < 6:
-        cpu = draw(st.integers(1, left)) if count == 1 else 1  # victims of one pod are on one node
+        cpu = 1 if are_nodes_full and count > 1 else draw(st.integers(1, left))  # else rooms are split between nodes
         name = f"a-{len(arriving)}"
         pod = a_pod(name, uid=name, namespace="a", cpu=str(cpu), priority=draw(st.sampled_from([0, 0, 10])))
         arriving.append(Arrival(draw(MOMENTS), pod))

@@ -11,6 +11,7 @@ from mooring.objects.meta import ObjectMeta
 from mooring.plugins.community.capacity_scheduling import CapacityScheduling
 from mooring.plugins.community.capacity_scheduling.plugin import BEING_EVICTED
 from mooring.plugins.community.capacity_scheduling.quotas import ElasticQuota, ElasticQuotaSpec
+from mooring.plugins.default.node_affinity import NodeAffinity
 from mooring.plugins.default.node_resources_fit import NodeResourcesFit
 from mooring.testing import Services, a_cluster, a_cycle, a_node, a_plugin, a_pod
 
@@ -128,6 +129,39 @@ def test_pods_of_a_namespace_that_borrows_something_else_are_left_alone():
     running = [a_pod_of("b", "b", cpu=18, memory="9500Mi")]
     assert World(*quotas, running=running).victims(a_pod_of("a", cpu=4)) is None
     assert World(*quotas, running=running, compatibility=COMPATIBLE).victims(a_pod_of("a", cpu=4)) == ["b"]
+
+
+def across_nodes(*running: Pod, **arguments: Any) -> list[str] | None:
+    """The victims of a pod of team A that needs four CPUs: the pods run on a node each, which has room enough."""
+    services = Services(objects={ElasticQuota: list(TWO)})
+    plugins = [a_plugin(NodeResourcesFit, services), a_plugin(CapacityScheduling, services, **arguments)]
+    nodes = [a_node(f"node-{at}", cpu="20", running=[pod]) for at, pod in enumerate(running)]
+    plan = (
+        a_cluster(*nodes, plugins=plugins, services=services)
+        .decide(a_pod_of("a", cpu=4, priority=5))
+        .post_filtered.plan
+    )
+    return sorted(victim.name for victim in plan.evict) if isinstance(plan, Plan) else None
+
+
+def test_what_is_borrowed_comes_back_from_several_nodes():
+    borrowed = pods_using({"b": 20})
+    borrowed[3].spec.priority = borrowed[7].spec.priority = -1
+    assert across_nodes(*borrowed) == ["b-3", "b-7"]
+    assert across_nodes(*borrowed, compatibility=COMPATIBLE) is None
+    assert across_nodes(*pods_using({"b": 10, "a": 8})) == ["a-0"], "of its own namespace, which would borrow"
+    assert across_nodes(*pods_using({"b": 12}), *(a_pod_of("a", f"a-{at}", priority=9) for at in range(4))) is None
+
+
+def test_what_is_borrowed_comes_back_to_a_pod_that_must_run_elsewhere():
+    services = Services(objects={ElasticQuota: list(TWO)})
+    plugins = [a_plugin(each, services) for each in (NodeAffinity, CapacityScheduling)]
+    nodes = [a_node("plain", cpu="20", running=pods_using({"b": 20})), a_node("gpu", cpu="20", labels={"gpu": "yes"})]
+    plan = (
+        a_cluster(*nodes, plugins=plugins, services=services).decide(a_pod_of("a", node_selector={"gpu": "yes"})).plan
+    )
+    assert plan is not None
+    assert (plan.nominate, [victim.name for victim in plan.evict]) == ("gpu", ["b-0"])
 
 
 def test_pods_without_a_quota_preempt_each_other_by_priority():

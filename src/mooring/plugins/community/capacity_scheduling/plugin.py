@@ -177,6 +177,8 @@ class CapacityScheduling(Plugin):
             state, what_if, self._budgets, every_node, without_victims, is_compatible=self._is_compatible
         )
         search.run_all(nodes)
+        if not search.candidates and not self._is_compatible:
+            search.run_across(lambda quota: self._pods.placed(quota.pods))
         if waiting := [candidate.node for candidate in search.candidates if not candidate.victims]:
             return self._waits_at(waiting, pod, state, what_if.seed)
         if search.candidates:

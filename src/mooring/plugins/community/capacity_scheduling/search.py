@@ -18,6 +18,8 @@ from mooring.plugins.community.capacity_scheduling.usage import Rules, Usage, pl
 from mooring.plugins.community.preemption_toleration.search import TolerantSearch
 
 EXCEEDED = Refusal("global quota max exceeded")
+MOST_ACROSS = 10
+"""So many candidates are found with victims on other nodes: these are nearly the same for all."""
 
 
 class Preemptor:
@@ -97,6 +99,56 @@ class Preemptor:
             return pod.priority < self.pod.priority
         return self.quota is not None and pod.namespace in self.quotas and not self.borrows
 
+    def needed_for_quotas(
+        self, evicted: Sequence[PlacedPod], placed: Callable[[Quota], Sequence[PlacedPod]]
+    ) -> list[PlacedPod]:
+        """Besides these, the pods on any node that must go so that the quotas are not exceeded; none: it is not enough.
+
+        The least important first, as long as their namespace borrows, or else of the pod's own and of lower priority.
+        """
+        usage, evictable, uids = self.usage, [], {pod.uid for pod in evicted}
+        if self._is_beyond_now():
+            evictable = [pod for pod in self._evictable(placed) if pod.uid not in uids]
+        usage.leave_out((*self.being_evicted, *evicted))
+        victims: list[PlacedPod] = []
+        if self._is_beyond_now():
+            victims = self._least_important(evictable)
+        is_enough = not self._is_beyond_now()
+        needed = []
+        for pod in by_importance(victims) if is_enough else ():
+            usage.leave_out_also(pod, -1)
+            if self._is_beyond_now():
+                usage.leave_out_also(pod)
+                needed.append(pod)
+        usage.leave_out(self.being_evicted)
+        return needed
+
+    def _least_important(self, evictable: Sequence[PlacedPod]) -> list[PlacedPod]:
+        """Leave out one of these after the other until it is enough."""
+        victims = []
+        for pod in reversed(by_importance(evictable)):
+            is_own = pod.namespace == self.pod.namespace
+            if not is_own and not self.usage.borrowing(self.quotas[pod.namespace], self.own, {}):
+                continue
+            victims.append(pod)
+            self.usage.leave_out_also(pod)
+            if not self._is_beyond_now():
+                break
+        return victims
+
+    def _is_beyond_now(self) -> bool:
+        return self.is_beyond_quota(self.with_nominated, self.with_all_nominated)
+
+    def _evictable(self, placed: Callable[[Quota], Sequence[PlacedPod]]) -> Iterator[PlacedPod]:
+        if self.quota is None:
+            return
+        if self.borrows:
+            yield from (pod for pod in placed(self.quota) if pod.priority < self.pod.priority and not self.leaves(pod))
+            return
+        for quota in self.quotas.values():
+            if quota is not self.quota and not quota.problem and self.usage.borrowing(quota, self.own, {}):
+                yield from (pod for pod in placed(quota) if not self.leaves(pod))
+
     def is_beyond_quota(self, own: Amounts, every: Amounts) -> bool:
         return self.quota is not None and (self.usage.exceeds_max(self.quota, own) or self.usage.exceeds_total(every))
 
@@ -125,12 +177,51 @@ class QuotaSearch(TolerantSearch):
         self._preemptor, self._is_compatible = preemptor, is_compatible
         self._beyond_quota: set[str] = set()
         """The victims that fit beside the pod, but not into the quotas, by uid."""
+        self._exceeded: list[NodeView] = []
+        """Nodes where the pod fits without all potential victims, but not into the quotas."""
+        self._without_victims: list[NodeView] = []
+        """Nodes without potential victims."""
 
     def run_all(self, nodes: NodeRows) -> None:
         """Try every node, from the first on."""
         for node in nodes:
             if (candidate := self._try(node)) is not None:
                 self.candidates.append(candidate)
+
+    def run_across(self, placed: Callable[[Quota], Sequence[PlacedPod]]) -> None:
+        """Try nodes that have room, but not within the quotas: victims may be on any other node as well.
+
+        `placed`: the pods that use a quota.
+        """
+        if not self._preemptor.needed_for_quotas((), placed):
+            return
+        for node in (*self._exceeded, *self._without_victims):
+            victims = self._needed_on(node)
+            if victims is not None and (elsewhere := self._preemptor.needed_for_quotas(victims, placed)):
+                all_victims = by_importance((*victims, *elsewhere))
+                violating = self._violating(all_victims)
+                self.candidates.append(Candidate(node.name, tuple(all_victims), len(violating)))
+                if len(self.candidates) == MOST_ACROSS:
+                    return
+
+    def _needed_on(self, node: NodeView) -> list[PlacedPod] | None:
+        """The pods that must go for the filters alone; None: that does not help."""
+        victims = []
+        potential, leaving = by_importance(self._potential(node)), self._leaving(node)
+        with self._what_if.without(node, (*potential, *leaving)) as evicted:
+            if not self._what_if.fits(self._pod, node):
+                return None
+            for placed in potential:
+                evicted.reprieve(placed)
+                if not self._what_if.fits(self._pod, node):
+                    evicted.evict(placed)
+                    victims.append(placed)
+        return victims
+
+    def _try(self, node: NodeView) -> Candidate | None:
+        if not self._is_compatible and not self._potential(node) and not self._leaving(node):
+            self._without_victims.append(node)
+        return super()._try(node)
 
     def _potential(self, node: NodeView) -> Sequence[PlacedPod]:
         return list(self._preemptor.potential_victims(node))
@@ -158,7 +249,10 @@ class QuotaSearch(TolerantSearch):
             is_beyond = each.is_beyond_quota(each.own, each.own)
         else:
             is_beyond = each.is_beyond_quota(each.with_nominated, each.with_all_nominated)
-        return EXCEEDED if is_beyond else None
+        if not is_beyond:
+            return None
+        self._exceeded.append(node)
+        return EXCEEDED
 
     def _is_victim(self, node: NodeView, placed: PlacedPod) -> bool:
         """With the pod back on its node."""

@@ -135,13 +135,18 @@ class Usage:
     def leave_out(self, pods: Iterable[PlacedPod]) -> None:
         """From now on, what these pods use does not count. They are on their nodes still."""
         self._left_out, self._all_left_out = {}, {}
-        quotas = self._quotas.refresh()
         for pod in pods:
-            quota = quotas.get(pod.namespace)
-            if quota is not None and not quota.problem:
-                amounts = self._rules.requested(pod)
-                self._left_out[pod.namespace] = plus(self._left_out.get(pod.namespace, {}), amounts)
-                self._all_left_out = plus(self._all_left_out, amounts)
+            self.leave_out_also(pod)
+
+    def leave_out_also(self, pod: PlacedPod, sign: int = 1) -> None:
+        """This one, too; or not any more (-1)."""
+        quota = self._quotas.refresh().get(pod.namespace)
+        if quota is None or quota.problem:
+            return
+        left_out = self._left_out.setdefault(pod.namespace, {})
+        for resource, amount in self._rules.requested(pod).items():
+            left_out[resource] = left_out.get(resource, 0) + sign * amount
+            self._all_left_out[resource] = self._all_left_out.get(resource, 0) + sign * amount
 
     @property
     def is_any_left_out(self) -> bool:
