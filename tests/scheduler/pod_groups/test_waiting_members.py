@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import pytest
 from tests.scheduler.pod_groups.scene import GANGS, PREEMPTION, Scene, members, played
 
 from mooring.framework import Allow, Cycle, NodeView, Plugin, Pod, Refusal, Wait
@@ -56,6 +57,33 @@ def test_the_others_are_released_with_a_member_that_fails():
         assert sorted(scene.bound()) == ["gang-0", "gang-1", "gang-2"]
 
     played(GANGS, story, RefuseLate)
+
+
+@pytest.mark.parametrize("failing", ["gang-0", "gang-1"])
+def test_a_member_that_failed_does_not_count_for_those_behind_it(failing):
+    """G23, G29: it is off its node before the next one is permitted, so the quorum is not reached."""
+
+    async def story(scene: Scene) -> None:
+        a_gang_of_three(scene)
+        RefuseLate.refused = {failing}
+        await scene.run()
+        assert scene.bound() == {}
+        assert scene.used("a") == 0
+
+    played(GANGS, story, RefuseLate)
+
+
+def test_as_upstream_those_that_wait_are_not_allowed_by_a_trial():
+    """G27: the third member fits in the trial of the next cycle, and fails again: none is bound."""
+
+    async def story(scene: Scene) -> None:
+        a_gang_of_three(scene)
+        await scene.run()
+        await scene.passes(seconds=3)
+        assert scene.bound() == {}
+        assert scene.waiting() == ["gang-0", "gang-1"]
+
+    played(GANGS, story, RefuseLate, args=AS_UPSTREAM)
 
 
 def test_members_beyond_the_quorum_do_not_matter_to_the_others():

@@ -99,9 +99,11 @@ class GangScheduling(Plugin):
             if not cycle.is_trial:
                 self._queue.activate(members.unscheduled)
             return Wait(WAIT_SECONDS, TOO_FEW_SCHEDULED)
-        for member in members.scheduled:
-            if member.assumed_at is not None:
-                self._waiting_pods.allow(member.uid, self.name)
+        # After a trial the gang may still fail: those that wait since an earlier cycle must not be bound alone.
+        if not cycle.is_trial:
+            for member in members.scheduled:
+                if member.assumed_at is not None:
+                    self._waiting_pods.allow(member.uid, self.name)
         return Allow()
 
     def unreserve(self, pod: Pod, node: NodeView, cycle: Cycle) -> None:

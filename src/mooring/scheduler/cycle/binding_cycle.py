@@ -149,8 +149,12 @@ class BindingCycles:
         self._spawn(placement, None)
 
     def undo(self, placement: Placement, why: PlacementRefused | PluginFault) -> None:
-        """Undo a placement that Reserve or Permit rejected, or that failed before its binding cycle started."""
+        """Undo a placement that Reserve or Permit rejected, or that failed before its binding cycle started.
+
+        Its pod is off the node at once: Permit of the next pod must not count it towards the quorum of its group.
+        """
         self._spawn(placement, why)
+        self._forget(placement)
 
     def preempt(self, uid: str) -> bool:
         """Cancel a binding cycle that has not gone beyond PreBind. False: there is none."""
