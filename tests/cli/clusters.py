@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Callable, Collection
 
 from tests.cli.programs import PATIENCE_SECONDS
 
@@ -19,6 +19,7 @@ class Placed:
 
     def __init__(self) -> None:
         self.nodes: dict[str, str] = {}
+        self._refused: set[str] = set()
         self._deleted: set[str] = set()
         self._changed = asyncio.Event()
 
@@ -29,6 +30,8 @@ class Placed:
 
     def changed(self, pod: Pod) -> None:
         self.nodes[pod.name] = pod.spec.node_name
+        if (condition := pod.condition("PodScheduled")) is not None and condition.status == "False":
+            self._refused.add(pod.name)
         self._changed.set()
 
     def deleted(self, pod: Pod) -> None:
@@ -37,17 +40,21 @@ class Placed:
 
     async def without(self, pods: Collection[str]) -> None:
         """Until all of these are deleted."""
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while not self._deleted.issuperset(pods):
-                self._changed.clear()
-                await self._changed.wait()
+        await self._until(lambda: self._deleted.issuperset(pods))
+
+    async def refused(self, pods: Collection[str]) -> None:
+        """Until each of these has been refused once."""
+        await self._until(lambda: self._refused.issuperset(pods))
 
     async def on(self, pod: str) -> str:
+        await self._until(lambda: bool(self.nodes.get(pod)))
+        return self.nodes[pod]
+
+    async def _until(self, holds: Callable[[], bool]) -> None:
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while not self.nodes.get(pod):
+            while not holds():
                 self._changed.clear()
                 await self._changed.wait()
-        return self.nodes[pod]
 
 
 @contextlib.asynccontextmanager

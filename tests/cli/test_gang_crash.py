@@ -160,3 +160,21 @@ async def test_a_gang_that_cannot_be_completed_after_a_crash_is_released():
         others = {f"gang-{at}" for at in range(SIZE)} - bound
         assert others <= pods.keys(), "those that were not bound are not lost"
         assert not any(pods[name]["spec"].get("nodeName") for name in others), "none of them is bound alone"
+
+
+async def test_the_rest_of_a_gang_waits_for_room_after_a_crash():
+    """As in kube-scheduler bound pods of a PodGroup stay. The others are not bound in part, and complete it later."""
+    async with a_world(in_tree=True) as world:
+        await world.killed_after(2)
+        for name, left in (await world.left()).items():
+            await world.create_pod(f"other-{name}", cpu=str(left), node=name)
+        with world.scheduler() as scheduler:
+            await asyncio.to_thread(scheduler.ready)
+            await world.placed.refused({f"gang-{at}" for at in range(SIZE)} - set(world.bindings.executed))
+            assert len(world.bindings.executed) == 2
+            for name in NODES:
+                if f"other-{name}" in await world.pods():
+                    await world.client.delete(Pod.KIND, f"other-{name}", "default", grace_seconds=0)
+            await world.until_bound()
+            assert await asyncio.to_thread(scheduler.end) == 0
+        assert sorted(world.bindings.executed) == [f"gang-{at}" for at in range(SIZE)]
