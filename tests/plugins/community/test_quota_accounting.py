@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 from tests.plugins.community.test_capacity_scheduling import COMPATIBLE, OVER_MAX, World, a_pod_of, a_quota
 
+from mooring.framework import Plugin, Refusal
 from mooring.objects import ObjectMeta
 from mooring.objects.core import Container, ResourceRequirements
 from mooring.objects.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from mooring.objects.selectors import LabelSelector
+from mooring.testing import a_cluster, a_node
 
 
 def with_sidecar(pod, cpu):
@@ -36,6 +38,22 @@ def test_a_quota_counts_what_a_node_counts(pod, compatibility):
     for most, reason in ((5, None), (4, OVER_MAX)):
         world = World(a_quota("a", min=lists | {"cpu": most}, max=lists | {"cpu": most}), compatibility=compatibility)
         assert world.pre_filter(pod) == reason
+
+
+class Waits(Plugin):
+    """Refuses every pod before other plugins look at it, as a gang that is not complete does."""
+
+    def pre_filter(self, pod, cycle):
+        return Refusal("incomplete")
+
+    def events(self):
+        return ()
+
+
+def test_a_pod_that_another_plugin_refused_first_is_no_error():
+    world = World(a_quota("a", min={"cpu": 4}))
+    cluster = a_cluster(a_node("node", cpu="4"), plugins=[Waits(), world.plugin])
+    assert cluster.decide(a_pod_of("a")).post_filtered.plan is None
 
 
 def a_budget(namespace):

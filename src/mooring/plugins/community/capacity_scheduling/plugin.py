@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from mooring.base.errors import PluginFault
+from mooring.base.errors import PluginFault, StateMissing
 from mooring.framework import (
     UNRESOLVABLE,
     Action,
@@ -159,8 +159,18 @@ class CapacityScheduling(Plugin):
             if counts_borrowers or not state.usage.borrowing(quota, requested, {}):
                 state.with_all_nominated = plus(state.with_all_nominated, requested)
 
+    def _state(self, pod: Pod, cycle: Cycle) -> Preemptor:
+        """Of pre_filter, which does not run where that of another plugin refused the pod first."""
+        try:
+            found: Preemptor | None = cycle.filter_state(self)
+        except StateMissing:
+            if self._is_compatible:
+                raise
+            found = None
+        return found or self._preemptor(pod, cycle)
+
     def post_filter(self, pod: Pod, refused: Diagnosis, what_if: WhatIf) -> Plan | Refusal:
-        state: Preemptor = refused.cycle.filter_state(self) or self._preemptor(pod, refused.cycle)
+        state = self._state(pod, refused.cycle)
         if pod.spec.preemption_policy == "Never":
             return Refusal(NEVER.removeprefix(MESSAGE_PREFIX))
         if self._preemptions.is_under_way(pod.uid) or (
