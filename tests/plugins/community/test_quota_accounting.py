@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.plugins.community.test_capacity_scheduling import COMPATIBLE, OVER_MAX, World, a_pod_of, a_quota
 
-from mooring.framework import Plugin, Refusal
+from mooring.framework import UNRESOLVABLE, Plugin, Refusal
 from mooring.objects import ObjectMeta
 from mooring.objects.core import Container, ResourceRequirements
 from mooring.objects.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
@@ -44,7 +44,7 @@ class Waits(Plugin):
     """Refuses every pod before other plugins look at it, as a gang that is not complete does."""
 
     def pre_filter(self, pod, cycle):
-        return Refusal("incomplete")
+        return Refusal("incomplete", code=UNRESOLVABLE)
 
     def events(self):
         return ()
@@ -53,7 +53,8 @@ class Waits(Plugin):
 def test_a_pod_that_another_plugin_refused_first_is_no_error():
     world = World(a_quota("a", min={"cpu": 4}))
     cluster = a_cluster(a_node("node", cpu="4"), plugins=[Waits(), world.plugin])
-    assert cluster.decide(a_pod_of("a")).post_filtered.plan is None
+    message = cluster.decide(a_pod_of("a")).post_filtered.message
+    assert message.startswith("0/1 nodes are available: "), message
 
 
 def a_budget(namespace):
