@@ -23,6 +23,8 @@ metadata: {name: web, namespace: default}
 spec: {containers: [{name: main, image: app, resources: {requests: {cpu: "8"}}}]}
 """
 LINK = "http://127.0.0.1:"
+POLL_SECONDS = 0.1
+"""Between requests: more than fifty a second of one client are refused."""
 
 
 def fetched(link: str, path: str) -> Any:
@@ -76,6 +78,7 @@ def configured(link: str, origin: str, weight: int) -> None:
         if (cluster["configuration"]["origin"], plugins["NodeResourcesFit"]) == (origin, weight):
             return
         assert time.monotonic() < deadline, cluster["configuration"]
+        time.sleep(POLL_SECONDS)
 
 
 def test_the_page_follows_the_configuration_that_the_scheduler_reloads():

@@ -24,6 +24,12 @@ class PodGroupMembers:
         self._scheduled: dict[str, PlacedPod] = {}
         self._tried: set[str] = set()
 
+    def _withdraw(self, uid: str, pending: Pod | None) -> None:
+        self._scheduled.pop(uid, None)
+        self._tried.discard(uid)
+        if pending is not None:
+            self._unscheduled[uid] = pending
+
     @property
     def all_count(self) -> int:
         return len(self._unscheduled) + len(self._scheduled)
@@ -84,12 +90,14 @@ class PodGroupIndex:
     def take(self, pod: PlacedPod, pending: Pod | None) -> None:
         """The pod is on no node any more. `pending`: it was only assumed there, and is unscheduled again."""
         key = (pod.namespace, pod.group)
-        members = self._groups[key]
-        del members._scheduled[pod.uid]
-        members._tried.discard(pod.uid)
-        if pending is not None:
-            members._unscheduled[pod.uid] = pending
-        self._drop_if_empty(key, members)
+        if (members := self._groups.get(key)) is not None:
+            members._withdraw(pod.uid, pending)
+            self._drop_if_empty(key, members)
+
+    def withdraw(self, pod: PlacedPod, pending: Pod | None) -> None:
+        """The pod will be on no node soon: it counts as unscheduled already."""
+        if (members := self._groups.get((pod.namespace, pod.group))) is not None:
+            members._withdraw(pod.uid, pending)
 
     def _of(self, namespace: str, name: str) -> PodGroupMembers:
         return self._groups.setdefault((namespace, name), PodGroupMembers())

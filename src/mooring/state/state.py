@@ -195,6 +195,12 @@ class State:
         self._remove(pod)
         return pod
 
+    def withdraw_from_group(self, uid: str) -> None:
+        """An assumed pod is about to be forgotten: its pod group counts it as unscheduled from now on."""
+        pod = self._pods.get(uid)
+        if pod is not None and pod.group and pod.assumed_at is not None:
+            self._pod_groups.withdraw(pod, self._waiting.get(uid))
+
     # Trials: pods are taken off their nodes and put back while one decision is made. Their pod groups still count them.
     # Pods of a group are assumed one after the other, and all of them are forgotten.
 

@@ -70,7 +70,7 @@ async def test_the_watch_overrules_what_we_decided(world):
 
 def test_a_pod_that_is_kept_out_of_the_queue_holds_no_place(world):
     """Q4: the status of a pod nominates it."""
-    world.under_way.begin("uid-web")
+    world.under_way.begin("uid-web", [])
     world.pods.changed(a_version(1, nominated="node-1"))
     assert where(world) is None
 

@@ -151,10 +151,10 @@ class BindingCycles:
     def undo(self, placement: Placement, why: PlacementRefused | PluginFault) -> None:
         """Undo a placement that Reserve or Permit rejected, or that failed before its binding cycle started.
 
-        Its pod is off the node at once: Permit of the next pod must not count it towards the quorum of its group.
+        Its group does not count the pod from now on: Permit of the next pod must not find the quorum complete.
         """
         self._spawn(placement, why)
-        self._forget(placement)
+        self._state.withdraw_from_group(placement.pod.uid)
 
     def preempt(self, uid: str) -> bool:
         """Cancel a binding cycle that has not gone beyond PreBind. False: there is none."""
