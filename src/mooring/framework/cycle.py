@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class PodsWhere(msgspec.Struct, frozen=True):
+class PodsWhere(msgspec.Struct, frozen=True, cache_hash=True):
     """Which pods: in these namespaces (None: in all), matched by every one of these selectors.
 
-    Comparable and hashable, because it is the key of a standing count.
+    Comparable and hashable, because it is the key of a standing count: the hash is computed once.
     """
 
     namespaces: frozenset[str] | None = None

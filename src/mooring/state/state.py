@@ -20,8 +20,9 @@ from mooring.state.changes import ChangeLog
 from mooring.state.comparer import differences
 from mooring.state.images import ImageSummary
 from mooring.state.nominations import NominatedAhead, Nominations
+from mooring.state.pod_classes import PodClasses
 from mooring.state.pod_groups import PodGroupIndex, PodGroupMembers
-from mooring.state.pod_sets import CHECKED_AFTER, CountedPodSet, PodIndex, PodSet, count_pod
+from mooring.state.pod_sets import CHECKED_AFTER, CountedPodSet, PodIndex, count_pod
 from mooring.state.pods_by_importance import LowerPriorityPods, PodsByImportance
 from mooring.state.table import NodeTable
 from mooring.state.tallies import StandingTally
@@ -54,7 +55,8 @@ class State:
             lambda where, index: CountedPodSet(where, index, self._table)
         )
         self._waiting: dict[str, Pod] = {}
-        self._waiting_index: PodIndex[Pod, PodSet[Pod]] = PodIndex(PodSet)
+        self._waiting_classes: PodClasses[Pod] = PodClasses()
+        """No standing sets: gangs are counted once in a while, and a pod leaves at each pop."""
         self._pod_groups = PodGroupIndex()
         self._terms = AffinityTerms(self._table)
         self.existing_affinity_terms = self._terms.selecting
@@ -294,8 +296,6 @@ class State:
         """Keep what stands for decisions to come within limits. Between two decisions only."""
         if self._index.made >= CHECKED_AFTER:
             self._index.trim()
-        if self._waiting_index.made >= CHECKED_AFTER:
-            self._waiting_index.trim()
         if self._table.has_new_labels:
             self._table.drop_unused_labels()
 
@@ -316,21 +316,21 @@ class State:
     def set_pending(self, pod: Pod) -> None:
         self.remove_pending(pod.uid)
         self._waiting[pod.uid] = pod
-        self._waiting_index.put(pod)
+        self._waiting_classes.put(pod)
         if pod.spec.scheduling_group is not None:
             self._pod_groups.add_pending(pod, is_placed=pod.uid in self._pods)
 
     def remove_pending(self, uid: str) -> Pod | None:
         pod = self._waiting.pop(uid, None)
         if pod is not None:
-            self._waiting_index.take(pod)
+            self._waiting_classes.take(pod)
             if pod.spec.scheduling_group is not None:
                 self._pod_groups.remove_pending(pod)
         return pod
 
     def pending(self, where: PodsWhere) -> list[Pod]:
         """The pending pods that match. One that is assumed counts as placed, not as pending."""
-        return [pod for pod in self._waiting_index.members(where) if pod.uid not in self._pods]
+        return [pod for pod in self._waiting_classes.matching(where) if pod.uid not in self._pods]
 
     def pod_group(self, namespace: str, name: str) -> PodGroupMembers | None:
         """The pods of a group; None if no pod names it."""

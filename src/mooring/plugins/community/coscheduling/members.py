@@ -41,7 +41,7 @@ class GroupMembers:
 
     def __init__(self, pods: Pods, waiting: WaitingPods, *, counts_terminating: bool) -> None:
         self._pods, self._waiting, self._counts_terminating = pods, waiting, counts_terminating
-        self._where: dict[str, PodsWhere] = {}
+        self._where: dict[tuple[str, str], PodsWhere] = {}
 
     def of(self, group: CoschedulingGroup) -> Members:
         where = self._selecting(group)
@@ -57,14 +57,15 @@ class GroupMembers:
                 yield waiting
 
     def _selecting(self, group: CoschedulingGroup) -> PodsWhere:
-        where = self._where.get(group.key)
+        metadata = group.metadata
+        key = (metadata.namespace, metadata.name)
+        where = self._where.get(key)
         if where is None:
             if len(self._where) >= MOST_KEPT:
                 self._where.clear()
-            where = PodsWhere.labelled(
-                {GROUP_LABEL: group.name}, namespaces=[group.namespace], terminating=self._counts_terminating
+            where = self._where[key] = PodsWhere.labelled(
+                {GROUP_LABEL: metadata.name}, namespaces=[metadata.namespace], terminating=self._counts_terminating
             )
-            self._where[group.key] = where
         return where
 
 
