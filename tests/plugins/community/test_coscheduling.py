@@ -169,6 +169,23 @@ def test_a_member_that_fits_nowhere_releases_the_others_and_the_group_backs_off(
     assert world.pre_filter(other) is None
 
 
+@pytest.mark.parametrize(
+    ("compatibility", "reason"), [("mooring", None), (COMPATIBLE, "podGroup default/train failed recently")]
+)
+def test_a_group_whose_spec_is_changed_is_tried_at_once(compatibility, reason):
+    one, other = two_members()
+    world = World(
+        a_group(), pods=[one, other, a_member("c")], compatibility=compatibility, pod_group_backoff_seconds=30
+    )
+    world.permit(one)
+    world.post_filter(other)
+    assert world.pre_filter(other) == "podGroup default/train failed recently"
+    edited = a_group(members=1)
+    edited.metadata.generation = 1
+    world.services.objects(CoschedulingGroup).put(edited)
+    assert world.pre_filter(other) == reason
+
+
 def test_the_backoff_of_a_group_doubles_up_to_ten_seconds():
     one, other = two_members()
     world = World(a_group(), pods=[one, other])

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mooring.framework import Clock
+from mooring.plugins.community.coscheduling.pod_groups import CoschedulingGroup
 
 FIRST_BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS = 1.0, 10.0
 MOST_KEPT = 10_000
@@ -42,10 +43,13 @@ class ExpiringKeys:
 
 
 class GroupFailures:
-    """By group (namespace/name), since it was last placed."""
+    """By group (namespace/name), since it was last placed.
 
-    def __init__(self, clock: Clock, exists: Callable[[str], bool]) -> None:
-        self._clock, self._exists = clock, exists
+    `outlasts_edits`: a group backs off to the end even if its spec is changed meanwhile.
+    """
+
+    def __init__(self, clock: Clock, exists: Callable[[str], bool], *, outlasts_edits: bool) -> None:
+        self._clock, self._exists, self._outlasts_edits = clock, exists, outlasts_edits
         self._failed: dict[str, float] = {}
         self._rows: dict[str, int] = {}
         self._backoff = ExpiringKeys(clock)
@@ -61,20 +65,24 @@ class GroupFailures:
             self._rows = {each: count for each, count in self._rows.items() if each in self._failed}
         self._failed[group] = self._clock.now()
 
-    def back_off(self, group: str, seconds: float) -> None:
+    def back_off(self, group: CoschedulingGroup, seconds: float) -> None:
         """Do not try it for so long."""
-        self._backoff.add(group, seconds)
+        self._backoff.add(self._backoff_key(group), seconds)
 
-    def back_off_longer(self, group: str) -> None:
+    def back_off_longer(self, group: CoschedulingGroup) -> None:
         """Do not try it for a while: longer after each failure in a row, as the queue does with pods."""
-        if self._backoff.left(group):
+        if self.seconds_left(group):
             return  # the members of one attempt fail one after the other
-        row = self._rows[group] = self._rows.get(group, 0) + 1
+        row = self._rows[group.key] = self._rows.get(group.key, 0) + 1
         self.back_off(group, min(LONGEST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2 ** min(row - 1, 10)))
 
-    def seconds_left(self, group: str) -> float:
+    def seconds_left(self, group: CoschedulingGroup) -> float:
         """Of its backoff."""
-        return self._backoff.left(group)
+        return self._backoff.left(self._backoff_key(group))
+
+    def _backoff_key(self, group: CoschedulingGroup) -> str:
+        """With the generation: a group whose spec was changed is another one, which has not failed yet."""
+        return group.key if self._outlasts_edits else f"{group.key}@{group.metadata.generation}"
 
     def clear(self, group: str) -> None:
         """It was placed. A backoff lasts as long as it was to."""

@@ -100,7 +100,11 @@ class Coscheduling(Plugin):
         self._args, self._groups, self._waiting, self._queue = args, groups, waiting, queue
         self._is_compatible = args.compatibility == "scheduler-plugins"
         self._members = GroupMembers(pods, waiting, counts_terminating=self._is_compatible)
-        self._failures = GroupFailures(clock, lambda key: groups.get(*reversed(key.split("/", 1))) is not None)
+        self._failures = GroupFailures(
+            clock,
+            lambda key: groups.get(*reversed(key.split("/", 1))) is not None,
+            outlasts_edits=self._is_compatible,
+        )
         self._permitted = ExpiringKeys(clock)
         """Groups whose resources were found recently."""
         self._partial = PartialGroups(clock)
@@ -150,7 +154,7 @@ class Coscheduling(Plugin):
         return self._not_ready(pod, group, cycle) or Skip()
 
     def _not_ready(self, pod: Pod, group: CoschedulingGroup, cycle: Cycle) -> Refusal | None:
-        if self._failures.seconds_left(group.key):
+        if self._failures.seconds_left(group):
             return _unresolvable(f"podGroup {group.key} failed recently")
         assigned, least = self._members.assigned(group), group.spec.min_member
         if not self._is_compatible and assigned and assigned[-1].assumed_at is not None:
@@ -193,7 +197,7 @@ class Coscheduling(Plugin):
         if len(assigned) >= least:
             return Refusal()
         if not self._is_compatible:
-            if left := self._failures.seconds_left(group.key):
+            if left := self._failures.seconds_left(group):
                 return PostFilterRefusal(retry_after=left)
             if (yields := self._yield_to_first(pod, group)) is not None:
                 return yields
@@ -217,15 +221,15 @@ class Coscheduling(Plugin):
         seconds = self._args.pod_group_backoff_seconds
         if self._is_compatible:
             if seconds and len(self._members.of(group)) >= group.spec.min_member:
-                self._failures.back_off(group.key, seconds)
+                self._failures.back_off(group, seconds)
         elif seconds:
-            self._failures.back_off(group.key, seconds)
+            self._failures.back_off(group, seconds)
         else:
-            self._failures.back_off_longer(group.key)
+            self._failures.back_off_longer(group)
         self._forget(group)
         if self._is_compatible:
             return Refusal(reason)
-        return PostFilterRefusal(reason, retry_after=self._failures.seconds_left(group.key))
+        return PostFilterRefusal(reason, retry_after=self._failures.seconds_left(group))
 
     def _yield_to_first(self, pod: Pod, group: CoschedulingGroup) -> Refusal | None:
         """Where other groups wait, too: all but the first in the queue's order release what they hold. None: no other.
@@ -245,7 +249,7 @@ class Coscheduling(Plugin):
         rank, first = min(others.values(), key=lambda each: each[0])
         if rank < own:
             self._yield(group, first)
-            self._failures.back_off(group.key, FIRST_BACKOFF_SECONDS)
+            self._failures.back_off(group, FIRST_BACKOFF_SECONDS)
             return PostFilterRefusal(_yields(group, first), retry_after=FIRST_BACKOFF_SECONDS)
         for _, other in others.values():
             self._yield(other, group)
@@ -308,7 +312,7 @@ class Coscheduling(Plugin):
             yield f"{waiting} of them wait on permit for the others, {self._wait_seconds(group):g} s at most"
         if gated := members.gated:
             yield f"{gated} of the members have scheduling gates"
-        if left := self._failures.seconds_left(group.key):
+        if left := self._failures.seconds_left(group):
             yield f"the group could not be placed and is tried again in {left:.0f} s"
 
     def _group_of(self, pod: Pod) -> CoschedulingGroup | None:
