@@ -268,6 +268,26 @@ class PodEvents(Protocol):
         ...
 
 
+class ProblemReports(Protocol):
+    """Events about outside data that fails or is wrong: on nodes, and on the scheduler (the Lease of its election).
+
+    Call it after each look at the source. A warning is written when a problem begins, and not again until it ended and
+    came back; only the leader writes. Each returns at once. A reason is one CamelCase word, and has no numbers.
+    """
+
+    def on_nodes(self, problems: Mapping[tuple[str, str], str]) -> None:
+        """All problems that nodes have now: (node name, reason) and a note. At most five have an event at a time."""
+        ...
+
+    def failing(self, reason: str, note: str) -> None:
+        """The source as a whole fails now; of one reason there is one warning until `recovered`."""
+        ...
+
+    def recovered(self, reason: str, note: str) -> None:
+        """The source does not fail now. A normal event, if there was a warning that it did."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
     """What a server responded: any status, also one that is no success."""

@@ -61,6 +61,7 @@ from mooring.scheduler.plugin_runtime.http_service import HttpFetcher
 from mooring.scheduler.plugin_runtime.lifecycle import Lifecycle
 from mooring.scheduler.plugin_runtime.plugin_errors import PluginErrors
 from mooring.scheduler.plugin_runtime.plugin_timeouts import PluginCaller
+from mooring.scheduler.plugin_runtime.problem_writer import ProblemWriter
 from mooring.scheduler.plugin_runtime.supervision import Supervisor
 from mooring.scheduler.plugin_runtime.watchdog import Watchdog
 from mooring.scheduler.reload.versions import Switched, Versions
@@ -192,6 +193,7 @@ def build_core(
         metrics=metrics.plugins,
         claim_writer=claim_writer,
         events=reporter,
+        problems=ProblemWriter(reporter, state, configuration.leader_election),
         binder=binder,
         pod_groups=groups,
     )
@@ -322,6 +324,10 @@ def complete(
     if is_explained:
         explain_socket = ExplainSocket(core.client.connection.server, queries.explain, watchdog.held_up)
 
+    async def lead() -> None:
+        await may_schedule()
+        core.services.problems.lead()
+
     pod_resources = PodResources()
     return Scheduler(
         client=core.client,
@@ -361,7 +367,7 @@ def complete(
             seconds=shutdown_seconds,
         ),
         wake=core.wake,
-        may_schedule=may_schedule,
+        may_schedule=lead,
         companions=companions,
     )
 

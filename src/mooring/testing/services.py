@@ -42,6 +42,7 @@ from mooring.framework import (
     Pods,
     PodWriter,
     Preemptions,
+    ProblemReports,
     Published,
     Queue,
     Refusal,
@@ -53,6 +54,7 @@ from mooring.framework import (
 from mooring.framework.contract import check_contract
 from mooring.framework.pod_metadata import check_metadata
 from mooring.framework.registry import build
+from mooring.framework.standing_problems import StandingProblems
 from mooring.objects.meta import KubeObject
 from mooring.objects.object_store import IndexedStore
 from mooring.objects.placed import PlacedPod, placed
@@ -471,6 +473,21 @@ class MemoryEvents:
         self.recorded.append((pod.key, reason, note))
 
 
+class MemoryProblemReports:
+    """The events about outside data that plugins caused, as the leader would write them."""
+
+    def __init__(self) -> None:
+        self.recorded: list[tuple[str, str, str, str]] = []
+        """Node (empty: the scheduler), type, reason and note."""
+
+    def for_plugin(self) -> StandingProblems:
+        def write(node: str, is_warning: bool, reason: str, note: str) -> bool:
+            self.recorded.append((node, "Warning" if is_warning else "Normal", reason, note))
+            return True
+
+        return StandingProblems(write)
+
+
 class MemoryResourceMetrics:
     """What nodes use, as set by the test."""
 
@@ -522,6 +539,7 @@ class Services:
         self.claim_writer = MemoryClaimWriter(self.objects)
         self.claims_in_flight = ClaimsInFlight()
         self.events = MemoryEvents()
+        self.problems = MemoryProblemReports()
         self.resource_metrics = MemoryResourceMetrics()
         self._objects = {kind: MemoryObjects(items) for kind, items in (objects or {}).items()}
         self._published: dict[Any, SharedPublished[Any]] = {}
@@ -562,6 +580,7 @@ class Services:
             ClaimWriter: self.claim_writer,
             ClaimsInFlight: self.claims_in_flight,
             PodEvents: self.events,
+            ProblemReports: self.problems.for_plugin(),
             PodGroups: StatePodGroups(self.state, self.objects(PodGroup)),
             PodWriter: self.pod_writer,
             ResourceMetrics: self.resource_metrics,

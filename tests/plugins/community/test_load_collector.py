@@ -9,7 +9,7 @@ from mooring.base.errors import Fault
 from mooring.framework import HttpResponse, NodeUse
 from mooring.objects import ObjectMeta
 from mooring.plugins.community.trimaran import LoadVariationRiskBalancing
-from mooring.plugins.community.trimaran.load_checks import MOST_PER_NODE
+from mooring.plugins.community.trimaran.load_checks import MOST_NODE_PROBLEMS, MOST_PER_NODE
 from mooring.plugins.community.trimaran.load_sources import MeasuredNode, MeasuredNodeStatus
 from mooring.plugins.community.trimaran.loads import STALE_SECONDS, LoadMeasurement, Loads
 from mooring.testing import Services, a_plugin
@@ -238,3 +238,79 @@ async def test_a_node_with_a_thousand_measurements_has_few():
     content = {"window": {"end": int(services.clock.now())}, "data": {"NodeMetricsMap": {"one": {"metrics": measured}}}}
     loads = await from_watcher(services, content)
     assert len(loads.nodes["one"]) == MOST_PER_NODE
+
+
+def events(services: Services) -> list[tuple[str, str, str]]:
+    """Node (empty: the scheduler), type and reason."""
+    return [recorded[:3] for recorded in services.problems.recorded]
+
+
+FAILED, UNKNOWN = ("", "Warning", "LoadSourceFailed"), ("", "Warning", "LoadSourceHasUnknownNodes")
+RECOVERED = ("", "Normal", "LoadSourceRecovered")
+LIES_ABOUT_ONE = ("one", "Warning", "ImpossibleNodeLoad")
+GOOD, LYING, GHOST = {"one": 30.0, "two": 30.0}, {"one": -1.0, "two": 30.0}, {"one": 30.0, "two": 30.0, "ghost": 5.0}
+HANGING, DOWN = Fault("load-watcher.example did not respond within 10 s"), HttpResponse(500, b"oops")
+
+HISTORIES = {
+    "a source that is well": ([GOOD, GOOD], []),
+    "one that fails at first": ([DOWN, GOOD, GOOD], [FAILED, RECOVERED]),
+    "one that hangs for long": ([GOOD, HANGING, HANGING, DOWN, HANGING], [FAILED]),
+    "one that fails twice": ([DOWN, GOOD, HANGING, GOOD], [FAILED, RECOVERED, FAILED, RECOVERED]),
+    "one that lies about a node for long": ([GOOD, LYING, {"one": -2.0, "two": 1.0}, LYING], [LIES_ABOUT_ONE]),
+    "one that lies again": ([LYING, GOOD, LYING], [LIES_ABOUT_ONE, LIES_ABOUT_ONE]),
+    "a lie before and after an outage is one": ([LYING, DOWN, LYING], [LIES_ABOUT_ONE, FAILED, RECOVERED]),
+    "one of which nothing counts": ([{"one": -1.0}, {"one": -1.0}, GOOD], [LIES_ABOUT_ONE, FAILED, RECOVERED]),
+    "one that reports a node of another cluster": ([GHOST, GHOST, GOOD], [UNKNOWN, RECOVERED]),
+    "one that reports another cluster": ([{"ghost": 5.0}, {"ghost": 5.0}, GHOST, GOOD], [FAILED, UNKNOWN, RECOVERED]),
+}
+
+
+@pytest.mark.parametrize(("responses", "expected"), HISTORIES.values(), ids=HISTORIES.keys())
+async def test_an_event_is_written_when_a_problem_begins_and_when_the_source_recovers(responses, expected):
+    services = Services(objects={MeasuredNode: [a_node("one"), a_node("two")]})
+    plugin = a_plugin(LoadVariationRiskBalancing, services, watcher_address="http://load-watcher.example")
+    await plugin.start()
+    for response in responses:
+        now = services.clock.now()
+        services.http.responses[WATCHER] = report(now, **response) if isinstance(response, dict) else response
+        await services.background.step()
+        services.clock.advance(30)
+    assert events(services) == expected
+
+
+async def test_loads_that_turn_stale_during_an_outage_are_no_second_event():
+    services = Services(objects={MeasuredNode: [a_node()]})
+    await from_watcher(services, report(services.clock.now(), one=30.0))
+    services.http.responses[WATCHER] = HANGING
+    await services.background.step()
+    services.clock.advance(STALE_SECONDS + 1)
+    await services.background.step()
+    assert latest(services).nodes == {}
+    assert events(services) == [FAILED]
+
+
+async def test_a_source_that_lies_about_all_nodes_has_events_on_few():
+    names = [f"node-{number:03}" for number in range(100)]
+    services = Services(objects={MeasuredNode: [a_node(name) for name in names]})
+    await from_watcher(services, report(services.clock.now(), **dict.fromkeys(reversed(names), -1.0)))
+    warned = [(name, "Warning", "ImpossibleNodeLoad") for name in names[:MOST_NODE_PROBLEMS]]
+    assert events(services) == [*warned, FAILED]
+
+
+async def test_a_node_that_was_measured_long_ago_has_an_event_and_one_that_is_gone_has_none():
+    services = Services(objects={MeasuredNode: [a_node("one"), a_node("two")]})
+    old = STALE_SECONDS + 1
+    services.resource_metrics.used = [
+        in_use(services),
+        in_use(services, "two", age=old),
+        in_use(services, "gone", age=old),
+    ]
+    await started(services)
+    assert events(services) == [("two", "Warning", "StaleNodeLoad"), UNKNOWN]
+    notes = [note for _, _, _, note in services.problems.recorded]
+    assert notes == [
+        "LoadVariationRiskBalancing: the metrics API of the cluster has measured this node more than 5 minutes ago;"
+        " that does not count",
+        "LoadVariationRiskBalancing: the metrics API of the cluster reports nodes that do not exist, such as gone;"
+        " others count",
+    ]

@@ -8,6 +8,7 @@ overloaded is retried: the pod may have no later event that would cause another.
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Iterable
 from typing import Any
 
@@ -28,6 +29,9 @@ _RETRIABLE = (401, 403, 408, CONFLICT, 429)
 
 MOST_WRITERS = 16
 """Patches in flight. A client has few requests in flight for all: bindings would wait for thousands of patches."""
+
+LONGEST_INSTANCE = 128
+"""What an API server accepts as `reportingInstance`."""
 
 UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"
 
@@ -107,6 +111,13 @@ class Reporter(PodObserver):
         """A warning for the pod's user."""
         self._events[pod.spec.scheduler_name].record(
             reference(pod), type="Warning", reason=reason, action=action, note=note
+        )
+
+    def problem(self, regarding: ObjectReference, plugin: str, *, reason: str, note: str, is_warning: bool) -> None:
+        """What a plugin reports of its outside data. Events of two plugins are not counted as one that repeats."""
+        instance = f"{plugin}-{socket.gethostname()}"[:LONGEST_INSTANCE]
+        self.recorder.for_controller("mooring", instance).record(
+            regarding, type="Warning" if is_warning else "Normal", reason=reason, action="Fetching", note=note
         )
 
     def preempted(

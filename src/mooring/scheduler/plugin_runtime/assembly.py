@@ -38,6 +38,7 @@ from mooring.framework import (
     PodWriter,
     Point,
     Preemptions,
+    ProblemReports,
     Published,
     Queue,
     ResourceMetrics,
@@ -56,6 +57,7 @@ from mooring.scheduler.cycle.permit import PermitRoom
 from mooring.scheduler.metrics import PluginMetrics
 from mooring.scheduler.plugin_runtime.http_service import HttpFetcher
 from mooring.scheduler.plugin_runtime.pod_writer import ApiPodWriter
+from mooring.scheduler.plugin_runtime.problem_writer import ProblemWriter
 from mooring.scheduler.plugin_runtime.resource_metrics_service import ApiResourceMetrics
 from mooring.scheduler.plugin_runtime.supervision import PluginBackground, Supervisor
 from mooring.scheduler.plugin_runtime.volume_writer import ApiVolumeWriter
@@ -79,6 +81,7 @@ class PluginServices(msgspec.Struct):
     metrics: PluginMetrics
     claim_writer: ClaimWriter
     events: PodEvents
+    problems: ProblemWriter
     binder: Binder
     pod_groups: PodGroups
     claims_in_flight: ClaimsInFlight = msgspec.field(default_factory=ClaimsInFlight)
@@ -101,6 +104,7 @@ class PluginServices(msgspec.Struct):
             ClaimWriter: lambda: self.claim_writer,
             ClaimsInFlight: lambda: self.claims_in_flight,
             PodEvents: lambda: self.events,
+            ProblemReports: lambda: self.problems.for_plugin(entry.name),
             PodGroups: lambda: self.pod_groups,
             PodWriter: lambda: ApiPodWriter(self.client, self.clock),
             Preemptions: lambda: self.preemptions,

@@ -1,21 +1,31 @@
 """Keeps the measured load of nodes up to date, beside the scheduling: a decision reads what was published last.
 
 Measurements are fetched every 30 seconds. When that fails, the last ones count until they are stale; then every node
-counts alike. Whether they are fresh is shown by metrics, and by one log line when it changes.
+counts alike. Whether they are fresh is shown by metrics, and by a log line and an event when it changes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from mooring.base.clock import Clock, timestamp
 from mooring.base.errors import Fault
-from mooring.framework import Background, Log, Metrics, Published
+from mooring.framework import Background, Log, Metrics, ProblemReports, Published
+from mooring.plugins.community.trimaran.load_checks import NothingCounts
 from mooring.plugins.community.trimaran.load_sources import LoadSource
-from mooring.plugins.community.trimaran.loads import NO_LOADS, STALE_SECONDS, Loads
+from mooring.plugins.community.trimaran.loads import IMPOSSIBLE, NO_LOADS, STALE, STALE_SECONDS, Loads, NodeProblem
 
 REFRESH_SECONDS = 30.0
 MOST_OF_CAUSE = 300
 AHEAD_SECONDS = 60.0
 """A source whose clock is further ahead is wrong: its measurements would never become stale."""
+
+FAILED, UNKNOWN_NODES, RECOVERED = "LoadSourceFailed", "LoadSourceHasUnknownNodes", "LoadSourceRecovered"
+NODE_EVENTS = {
+    IMPOSSIBLE: ("ImpossibleNodeLoad", "reports a load of this node that is impossible"),
+    STALE: ("StaleNodeLoad", f"has measured this node more than {STALE_SECONDS / 60:.0f} minutes ago"),
+}
+"""By cause: the reason of the event on the node, and what the source did."""
 
 
 class LoadCollector:
@@ -30,12 +40,13 @@ class LoadCollector:
         metrics: Metrics,
         log: Log,
         clock: Clock,
+        problems: ProblemReports,
         *,
         keeps_stale: bool,
     ) -> None:
         """`keeps_stale`: measurements count for ever, as in scheduler-plugins."""
         self._plugin, self._source, self._loads, self._background = plugin, source, loads, background
-        self._log, self._clock, self._keeps_stale = log, clock, keeps_stale
+        self._log, self._clock, self._events, self._keeps_stale = log, clock, problems, keeps_stale
         self._is_up: bool | None = None
         """Whether the last fetch brought fresh measurements; None before the first."""
         self._refreshes = metrics.counter("load_refreshes_total", "Fetches of node loads.", "plugin", "result")
@@ -58,6 +69,10 @@ class LoadCollector:
     async def _refresh(self) -> None:
         try:
             loads = await self._source.fetch()
+        except NothingCounts as error:
+            self._report_nodes(error.node_problems)
+            self._failed(str(error))
+            return
         except (Fault, OSError, ValueError) as error:
             self._failed(str(error))
             return
@@ -72,6 +87,8 @@ class LoadCollector:
         about = f"loads of {len(loads.nodes)} nodes, measured until {until}, from {self._source.address}"
         self._loads.publish(loads, about=about)
         self._report_problems(loads.problems)
+        self._report_nodes(loads.node_problems)
+        self._report_source(loads)
         self._refreshes.inc(plugin=self._plugin, result="success")
         self._up.set(1, plugin=self._plugin)
         self._known.set(len(loads.nodes), plugin=self._plugin)
@@ -92,6 +109,23 @@ class LoadCollector:
                 self._log.info("All measurements of node loads count again", source=self._source.address)
         self._problems = problems
 
+    def _report_nodes(self, problems: Iterable[NodeProblem]) -> None:
+        events = {}
+        for node, cause in problems:
+            reason, what = NODE_EVENTS[cause]
+            events[node, reason] = f"{self._plugin}: {self._source.address} {what}; that does not count"
+        self._events.on_nodes(events)
+
+    def _report_source(self, loads: Loads) -> None:
+        """It responds; perhaps it reports of another cluster."""
+        source = f"{self._plugin}: {self._source.address}"
+        if loads.unknown_node:
+            self._events.failing(
+                UNKNOWN_NODES, f"{source} reports nodes that do not exist, such as {loads.unknown_node}; others count"
+            )
+        else:
+            self._events.recovered(RECOVERED, f"{source} reports node loads that count again")
+
     def _failed(self, why: str) -> None:
         """Logged once per outage, and each time at -v=4."""
         self._refreshes.inc(plugin=self._plugin, result="failure")
@@ -101,6 +135,7 @@ class LoadCollector:
         going_on = "the last ones count" if self._has_loads else "every node counts alike"
         if self._loads.latest is None:  # so that explain shows why decisions had none
             self._loads.publish(NO_LOADS, about=f"no loads: {why[:MOST_OF_CAUSE]}")
+        self._events.failing(FAILED, f"{self._plugin}: node loads cannot be fetched; {going_on}: {why[:MOST_OF_CAUSE]}")
         log.warning(f"Node loads cannot be fetched; {going_on}", source=self._source.address, err=why)
 
     async def _drop_stale(self) -> None:
@@ -113,6 +148,8 @@ class LoadCollector:
             about = f"no loads: the last were measured until {timestamp(latest.window_end)} and are stale"
             self._loads.publish(NO_LOADS, about=about)
             self._known.set(0, plugin=self._plugin)
+            stale = f"the last node loads of {self._source.address} are stale; every node counts alike"
+            self._events.failing(FAILED, f"{self._plugin}: {stale}")
             self._log.warning("The last node loads are stale; every node counts alike", seconds=int(age))
 
     @property

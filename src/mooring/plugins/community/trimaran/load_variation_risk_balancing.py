@@ -26,6 +26,7 @@ from mooring.framework import (
     Objects,
     Plugin,
     Pod,
+    ProblemReports,
     Published,
     ResourceMetrics,
     constant_score,
@@ -64,6 +65,7 @@ class LoadVariationRiskBalancing(Plugin):
         metrics: Metrics,
         log: Log,
         clock: Clock,
+        problems: ProblemReports,
     ) -> None:
         self._margin = args.safe_variance_margin if args.safe_variance_margin >= 0 else 1.0
         self._sensitivity = args.safe_variance_sensitivity if args.safe_variance_sensitivity >= 0 else 1.0
@@ -71,7 +73,7 @@ class LoadVariationRiskBalancing(Plugin):
         source = source_of(args, http, resource_metrics, nodes, clock)
         is_compatible = args.compatibility == "scheduler-plugins"
         self._collector = LoadCollector(
-            self.name, source, loads, background, metrics, log, clock, keeps_stale=is_compatible
+            self.name, source, loads, background, metrics, log, clock, problems, keeps_stale=is_compatible
         )
         self._columns = NodeColumns(lambda name: self._measured(self._loads.latest, name))
 

@@ -9,6 +9,7 @@ import msgspec
 STALE_SECONDS = 300.0
 """Measurements that ended so long ago count no more; a load watcher averages over as much."""
 CPU, MEMORY = "CPU", "Memory"
+IMPOSSIBLE, STALE = "impossible", "stale"
 AVERAGE, DEVIATION, LATEST, UNNAMED = "AVG", "STD", "Latest", ""
 
 
@@ -27,6 +28,13 @@ class Statistics(NamedTuple):
     deviation: float
 
 
+class NodeProblem(NamedTuple):
+    """What the source reported of a node does not count. The cause has no numbers: they vary with each fetch."""
+
+    node: str
+    cause: str
+
+
 class Loads(msgspec.Struct, frozen=True, eq=False):
     """All that one fetch brought. Without any node, every node counts alike."""
 
@@ -35,6 +43,10 @@ class Loads(msgspec.Struct, frozen=True, eq=False):
     """Until when was measured (seconds since the epoch)."""
     problems: str = ""
     """What the source reported that does not count: measurements that are impossible, nodes that do not exist."""
+    node_problems: tuple[NodeProblem, ...] = ()
+    """Some of the nodes that it is wrong about."""
+    unknown_node: str = ""
+    """One that does not exist, if it reported any."""
 
     def of(self, node: str) -> tuple[LoadMeasurement, ...] | None:
         return self.nodes.get(node)

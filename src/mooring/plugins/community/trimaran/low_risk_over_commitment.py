@@ -26,6 +26,7 @@ from mooring.framework import (
     PlacedPod,
     Plugin,
     Pod,
+    ProblemReports,
     Published,
     ResourceMetrics,
 )
@@ -80,6 +81,7 @@ class LowRiskOverCommitment(Plugin):
         metrics: Metrics,
         log: Log,
         clock: Clock,
+        problems: ProblemReports,
     ) -> None:
         window = args.smoothing_window_size if args.smoothing_window_size > 0 else DEFAULT_WINDOW
         self._smoothing = math.sqrt(window)
@@ -97,6 +99,7 @@ class LowRiskOverCommitment(Plugin):
             metrics,
             log,
             clock,
+            problems,
             keeps_stale=args.compatibility == "scheduler-plugins",
         )
 

@@ -32,6 +32,7 @@ from mooring.framework import (
     Objects,
     Plugin,
     Pod,
+    ProblemReports,
     Published,
     ResourceMetrics,
 )
@@ -120,13 +121,14 @@ class Peaks(Plugin):
         metrics: Metrics,
         log: Log,
         clock: Clock,
+        problems: ProblemReports,
     ) -> None:
         self._models, self._loads, self._nodes = args.models(), loads, nodes
         is_compatible = args.compatibility == "scheduler-plugins"
         self._unfit = 0 if is_compatible else UNFIT
         source = source_of(args.source, http, resource_metrics, nodes, clock)
         self._collector = LoadCollector(
-            self.name, source, loads, background, metrics, log, clock, keeps_stale=is_compatible
+            self.name, source, loads, background, metrics, log, clock, problems, keeps_stale=is_compatible
         )
 
     async def start(self) -> None:

@@ -29,6 +29,7 @@ from mooring.framework import (
     PlacedPod,
     Plugin,
     Pod,
+    ProblemReports,
     Published,
     ResourceMetrics,
     constant_score,
@@ -92,6 +93,7 @@ class TargetLoadPacking(Plugin):
         metrics: Metrics,
         log: Log,
         clock: Clock,
+        problems: ProblemReports,
     ) -> None:
         self._target = float(args.target_utilization if args.target_utilization > 0 else DEFAULT_TARGET)
         self._multiplier = float(args.default_requests_multiplier)
@@ -103,7 +105,7 @@ class TargetLoadPacking(Plugin):
         """scheduler-plugins takes every pod that ran before its own start for a new one."""
         source = source_of(args, http, resource_metrics, nodes, clock)
         self._collector = LoadCollector(
-            self.name, source, loads, background, metrics, log, clock, keeps_stale=is_compatible
+            self.name, source, loads, background, metrics, log, clock, problems, keeps_stale=is_compatible
         )
         self._columns = NodeColumns(self._numbers)
 
