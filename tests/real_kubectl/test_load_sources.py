@@ -142,3 +142,11 @@ def test_pods_are_scheduled_whatever_a_load_watcher_sends(pages: str, path: str,
     with mooring_up("--nodes=3", "--config=config.yaml", files=files) as kubectl:
         assert schedule(kubectl, "web")
         kubectl.mooring.mentions(cause)
+        kubectl.mooring.mentions("Node loads cannot be fetched")
+        deadline = time.monotonic() + TIMEOUT_SECONDS
+        while "LoadSourceFailed" not in (
+            shown := kubectl.out("events", "-n", "kube-system", "--for", "lease/kube-scheduler")
+        ):
+            assert time.monotonic() < deadline, shown
+            time.sleep(0.5)
+        assert cause in shown
