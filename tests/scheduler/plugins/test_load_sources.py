@@ -127,8 +127,18 @@ async def test_a_standby_writes_nothing_until_it_leads(server: EmbeddedApiServer
         (published,) = [
             each for instance in live.core.assembly.current.instances.values() for each in instance.published
         ]
-        await live.until(lambda: published.latest is not None and bool(published.latest.node_problems))
+        # The lie is about a node that the scheduler knows, and was reported more than once.
+        await live.until(lambda: None not in (live.core.state.node("one"), live.core.state.node("two")))
+        seen = published.version
+        await live.until(
+            lambda: (
+                published.version > seen + 2
+                and (latest := published.latest) is not None
+                and latest.node_problems
+                and not latest.unknown_node
+            )
+        )
         await live.scheduler.reporter.flush(PATIENCE_SECONDS)
-        assert await live.client.list(EVENTS, "default") == []
+        assert [*await live.client.list(EVENTS, "default"), *await live.client.list(EVENTS, "kube-system")] == []
         leads.set()
         assert (await event(live, "default", "ImpossibleNodeLoad"))["regarding"]["name"] == "one"
