@@ -128,9 +128,7 @@ class ConditionReporter(Reporter):
 
     def failed(self, pod: Pod, message: str) -> None: ...
 
-    def preempted(
-        self, victim: ObjectReference, preemptor: str, node: str, *, scheduler_name: str, in_memory: bool = False
-    ) -> None: ...
+    def preempted(self, victim: ObjectReference, note: str, *, scheduler_name: str) -> None: ...
 
 
 def pod_group_differences(case: Case, expect: Json) -> Iterator[Difference]:

@@ -51,9 +51,11 @@ class ProposedPlacement:
 
 @dataclass(frozen=True, slots=True)
 class PodGroupPlan:
-    """From pod_group_post_filter: with these pods evicted, the group fits."""
+    """From pod_group_post_filter: with these pods evicted, the group fits. From pod_group_unschedulable: evict them."""
 
     evict: tuple[PlacedPod, ...]
+    eviction_message: str = ""
+    """What conditions and events of the victims report; "": that they are preempted for the group."""
 
 
 class PodGroupTrial(Protocol):

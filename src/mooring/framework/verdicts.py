@@ -229,6 +229,8 @@ class Plan:
     nominate: str | None = None
     evict: tuple[PlacedPod, ...] = ()
     message: str = field(default="")
+    eviction_message: str = ""
+    """What conditions and events of the victims report; "": that they are preempted for the pod."""
     candidates: Sequence[Candidate] = ()
     """Every candidate, the chosen one among them: evidence, for people and tests."""
 

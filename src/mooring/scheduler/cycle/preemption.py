@@ -17,7 +17,7 @@ import msgspec
 from mooring.base.clock import Clock, timestamp
 from mooring.base.log import Log
 from mooring.client import ApiClient
-from mooring.framework import Plan, Pod
+from mooring.framework import Plan, Pod, PodGroupPlan
 from mooring.framework.verdicts import ClaimRelease
 from mooring.objects.core import ObjectReference
 from mooring.objects.placed import PlacedPod
@@ -128,15 +128,28 @@ class PreemptorRef(msgspec.Struct, frozen=True):
     """What waits until the evictions are under way."""
     place: str
     """Where room is made: a node, or `cluster`."""
+    message: str
+    """What conditions and events of the victims report instead of the preemptor; "": that they are preempted for it."""
 
     @classmethod
-    def of_pod(cls, pod: Pod, node: str) -> PreemptorRef:
-        return cls(pod.uid, pod.key, "pod", pod.priority, pod.spec.scheduler_name, (pod,), node)
+    def of_pod(cls, pod: Pod, node: str, message: str) -> PreemptorRef:
+        return cls(pod.uid, pod.key, "pod", pod.priority, pod.spec.scheduler_name, (pod,), node, message)
 
     @classmethod
-    def of_group(cls, group: PodGroup, pods: Sequence[Pod]) -> PreemptorRef:
+    def of_group(cls, group: PodGroup, pods: Sequence[Pod], message: str) -> PreemptorRef:
         name = pods[0].spec.scheduler_name
-        return cls(group.uid, group.key, "podgroup", group.priority, name, pods, WHOLE_CLUSTER)
+        return cls(group.uid, group.key, "podgroup", group.priority, name, pods, WHOLE_CLUSTER, message)
+
+    @property
+    def condition_message(self) -> str:
+        why = self.message or f"preempting to accommodate a higher priority {self.kind}"
+        return f"{self.scheduler_name}: {why}"
+
+    def event_note(self, victim: PlacedPod, *, in_memory: bool) -> str:
+        """`in_memory`: the victim was assumed and only forgotten."""
+        node = self.place if self.place == WHOLE_CLUSTER else victim.node
+        where = " (in kube-scheduler memory)." if in_memory else ""
+        return self.message or f"Preempted by {self.kind} {self.uid} on node {node}{where}"
 
 
 class Preemption:
@@ -175,11 +188,13 @@ class Preemption:
     def start(self, plan: Plan, pod: Pod) -> None:
         """Evict the plan's victims. From now on the pod is gated."""
         if plan.evict:
-            self._start(plan.evict, PreemptorRef.of_pod(pod, plan.nominate or plan.evict[0].node))
+            self._start(
+                plan.evict, PreemptorRef.of_pod(pod, plan.nominate or plan.evict[0].node, plan.eviction_message)
+            )
 
-    def start_for_group(self, evict: Sequence[PlacedPod], group: PodGroup, pods: Sequence[Pod]) -> None:
-        """Evict these pods for a pod group. From now on its pods are gated."""
-        self._start(evict, PreemptorRef.of_group(group, pods))
+    def start_for_group(self, plan: PodGroupPlan, group: PodGroup, pods: Sequence[Pod]) -> None:
+        """Evict the plan's victims. From now on the pods of the group are gated."""
+        self._start(plan.evict, PreemptorRef.of_group(group, pods, plan.eviction_message))
 
     def _start(self, evict: Sequence[PlacedPod], preemptor: PreemptorRef) -> None:
         victims = [victim for victim in evict if not victim.is_terminating]
@@ -275,13 +290,8 @@ class Preemption:
     def _preempted(
         self, about: ObjectReference, preemptor: PreemptorRef, victim: PlacedPod, *, in_memory: bool = False
     ) -> None:
-        self._reporter.preempted(
-            about,
-            f"{preemptor.kind} {preemptor.uid}",
-            preemptor.place if preemptor.place == WHOLE_CLUSTER else victim.node,
-            scheduler_name=preemptor.scheduler_name,
-            in_memory=in_memory,
-        )
+        note = preemptor.event_note(victim, in_memory=in_memory)
+        self._reporter.preempted(about, note, scheduler_name=preemptor.scheduler_name)
 
     async def _mark(self, victim: PlacedPod, preemptor: PreemptorRef) -> None:
         """Set the DisruptionTarget condition, which controllers and budgets read."""
@@ -289,7 +299,7 @@ class Preemption:
             "type": "DisruptionTarget",
             "status": "True",
             "reason": "PreemptionByScheduler",
-            "message": f"{preemptor.scheduler_name}: preempting to accommodate a higher priority {preemptor.kind}",
+            "message": preemptor.condition_message,
             "observedGeneration": victim.generation,
             "lastTransitionTime": timestamp(self._clock.now()),
         }

@@ -120,18 +120,8 @@ class Reporter(PodObserver):
             regarding, type="Warning" if is_warning else "Normal", reason=reason, action="Fetching", note=note
         )
 
-    def preempted(
-        self, victim: ObjectReference, preemptor: str, node: str, *, scheduler_name: str, in_memory: bool = False
-    ) -> None:
-        """`preemptor`: its kind and uid. `in_memory`: the victim was assumed and only forgotten."""
-        where = " (in kube-scheduler memory)." if in_memory else ""
-        self._events[scheduler_name].record(
-            victim,
-            type="Normal",
-            reason="Preempted",
-            action="Preempting",
-            note=f"Preempted by {preemptor} on node {node}{where}",
-        )
+    def preempted(self, victim: ObjectReference, note: str, *, scheduler_name: str) -> None:
+        self._events[scheduler_name].record(victim, type="Normal", reason="Preempted", action="Preempting", note=note)
 
     def condition(self, pod: Pod, reason: str, message: str, nominate: str | None) -> None:
         """Patch why the pod is pending. `nominate`: None leaves the nomination, "" clears it, a name sets it."""
