@@ -316,8 +316,8 @@ def _look(
         except OperatorMistake as error:
             if source.config_file is not None or configuration is None:
                 raise
-            why = "; ".join(problem.message for problem in error.problems) or error.summary
-            found["notRecomputed"] = f"{why} Give --plugins and --feature-gates as the scheduler has them."
+            why = "; ".join(dict.fromkeys(problem.message for problem in error.problems)) or error.summary
+            found["notRecomputed"] = f"{why.rstrip('.')}. Give --plugins and --feature-gates as the scheduler has them."
         except MooringError as error:
             found["notRecomputed"] = str(error)
     return found, scheduler.problem
