@@ -45,6 +45,7 @@ POINTS = {
         "disabled": [{"name": "*"}],
     },
 }
+IMPATIENT = [{"name": "GangScheduling", "args": {"partialGroupTimeoutSeconds": 1}}]
 
 
 class World:
@@ -54,10 +55,12 @@ class World:
         self.client, self.placed, self.bindings = client, placed, bindings
         self._home, self._is_in_tree = home, is_in_tree
 
-    def scheduler(self) -> Program:
-        if self._is_in_tree:
-            return Program("run", "--config=in-tree.yaml", GATES, home=self._home)
-        return Program("run", "--config=coscheduling.yaml", home=self._home)
+    def scheduler(self, *, is_impatient: bool = False) -> Program:
+        """`is_impatient`: a gang that is bound in part is evicted after a second. One of Coscheduling always is."""
+        if not self._is_in_tree:
+            return Program("run", "--config=coscheduling.yaml", home=self._home)
+        configuration = "impatient.yaml" if is_impatient else "in-tree.yaml"
+        return Program("run", f"--config={configuration}", GATES, home=self._home)
 
     async def create_gang(self) -> None:
         spec: dict[str, Any]
@@ -116,9 +119,10 @@ async def a_world(*, in_tree: bool) -> AsyncIterator[World]:
         with private_home() as home:
             (home / "k").write_text(bindings.kubeconfig_text(), encoding="utf-8")
             (home / "in-tree.yaml").write_text(yaml.safe_dump(CONFIGURATION), encoding="utf-8")
-            profiles = [{"schedulerName": "default-scheduler", "plugins": POINTS}]
-            text = yaml.safe_dump(CONFIGURATION | {"profiles": profiles})
-            (home / "coscheduling.yaml").write_text(text, encoding="utf-8")
+            for name, profile in (("coscheduling", {"plugins": POINTS}), ("impatient", {"pluginConfig": IMPATIENT})):
+                profiles = [{"schedulerName": "default-scheduler", **profile}]
+                text = yaml.safe_dump(CONFIGURATION | {"profiles": profiles})
+                (home / f"{name}.yaml").write_text(text, encoding="utf-8")
             await client.create(DEFINITION, definition_of(CoschedulingGroup))
             for name in NODES:
                 await create_node(client, name)
@@ -143,27 +147,33 @@ async def test_a_gang_is_completed_after_a_crash_between_its_bindings(in_tree, b
         assert len(await world.pods()) == len(world.bindings.executed), "no pod is lost"
 
 
-async def test_a_gang_that_cannot_be_completed_after_a_crash_is_released():
-    """Its room was taken meanwhile: after the time to wait the bound pods are evicted, and others get their nodes."""
-    async with a_world(in_tree=False) as world:
+@pytest.mark.parametrize("in_tree", [True, False], ids=["PodGroup", "Coscheduling"])
+async def test_a_gang_that_cannot_be_completed_after_a_crash_is_released(in_tree):
+    """Its room was taken meanwhile: after the time-out the bound pods are evicted, and the gang is tried as a whole."""
+    async with a_world(in_tree=in_tree) as world:
         await world.killed_after(2)
         bound = set(world.bindings.executed)
         for name, left in (await world.left()).items():
             await world.create_pod(f"other-{name}", cpu=str(left), node=name)
-        with world.scheduler() as scheduler:
+        with world.scheduler(is_impatient=True) as scheduler:
             await asyncio.to_thread(scheduler.ready)
             await world.placed.without(bound)
-            await world.create_pod("next")
-            await world.placed.on("next")
+            pods = await world.pods()
+            others = {f"gang-{at}" for at in range(SIZE)} - bound
+            assert others == {name for name in pods if name.startswith("gang-")}, "those not bound are not lost"
+            assert not any(pods[name]["spec"].get("nodeName") for name in others), "none of them is bound alone"
+            # The owner of the gang creates its pods again. Once there is room, all of it is bound.
+            for name in bound:
+                await world.create_pod(f"{name}-again", in_gang=True)
+            for name in pods.keys() - others:
+                await world.client.delete(Pod.KIND, name, "default", grace_seconds=0)
+            await world.until_bound()
             assert await asyncio.to_thread(scheduler.end) == 0
-        pods = await world.pods()
-        others = {f"gang-{at}" for at in range(SIZE)} - bound
-        assert others <= pods.keys(), "those that were not bound are not lost"
-        assert not any(pods[name]["spec"].get("nodeName") for name in others), "none of them is bound alone"
+        assert len(await world.pods()) == SIZE
 
 
 async def test_the_rest_of_a_gang_waits_for_room_after_a_crash():
-    """As in kube-scheduler bound pods of a PodGroup stay. The others are not bound in part, and complete it later."""
+    """Until the time-out bound pods stay. The others are not bound in part, and complete the gang when they fit."""
     async with a_world(in_tree=True) as world:
         await world.killed_after(2)
         for name, left in (await world.left()).items():

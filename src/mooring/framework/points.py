@@ -262,6 +262,14 @@ class ExtensionPoints:
         """
         raise NotImplementedError
 
+    def pod_group_unschedulable(self, group: PodGroup, /) -> PodGroupPlan | None:
+        """Learn that a pod group does not fit, and that no preemption makes room for it. Optional.
+
+        Called once for each such attempt, of every plugin of the profile that has it, after `pod_group_post_filter`. A
+        plan evicts pods, such as members of the group that hold nodes without the others.
+        """
+        raise NotImplementedError
+
     async def start(self) -> None:
         """Called once before the first decision. May wait for a minute; what lasts longer belongs into `Background`."""
         raise NotImplementedError

@@ -154,6 +154,16 @@ class PodGroupMembers(Protocol):
         ...
 
     @property
+    def preempted_count(self) -> int:
+        """How many of those on a node are terminating because a scheduler evicted them."""
+        ...
+
+    @property
+    def most_bound_count(self) -> int:
+        """The highest number that was bound at once, as far as this process has seen. Terminating ones do not count."""
+        ...
+
+    @property
     def unscheduled(self) -> Sequence[Pod]: ...
     @property
     def scheduled(self) -> Sequence[PlacedPod]: ...

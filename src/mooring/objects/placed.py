@@ -52,6 +52,11 @@ class PlacedPod(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
 
+    @property
+    def is_bound(self) -> bool:
+        """Whether the watch has shown it on its node; not, if it is only assumed there."""
+        return self.assumed_at is None
+
     def request(self, resource: str) -> int:
         return self.requests.amounts.get(resource, 0)
 

@@ -17,15 +17,33 @@ Key = tuple[str, str]
 class PodGroupMembers:
     """The pods of one group. Each is either unscheduled or scheduled."""
 
-    __slots__ = ("_scheduled", "_tried", "_unscheduled")
+    __slots__ = ("_bound_count", "_most_bound_count", "_preempted_count", "_scheduled", "_tried", "_unscheduled")
 
     def __init__(self) -> None:
         self._unscheduled: dict[str, Pod] = {}
         self._scheduled: dict[str, PlacedPod] = {}
         self._tried: set[str] = set()
+        self._bound_count = self._most_bound_count = self._preempted_count = 0
+
+    def _put(self, pod: PlacedPod) -> None:
+        self._unscheduled.pop(pod.uid, None)
+        if (before := self._scheduled.get(pod.uid)) is not None:
+            self._count(before, -1)
+        self._scheduled[pod.uid] = pod
+        self._count(pod, 1)
+        self._most_bound_count = max(self._most_bound_count, self._bound_count)
+        if pod.is_bound:
+            self._tried.discard(pod.uid)
+
+    def _count(self, pod: PlacedPod, by: int) -> None:
+        if pod.is_preempted:
+            self._preempted_count += by
+        elif pod.is_bound and not pod.is_terminating:
+            self._bound_count += by
 
     def _withdraw(self, uid: str, pending: Pod | None) -> None:
-        self._scheduled.pop(uid, None)
+        if (pod := self._scheduled.pop(uid, None)) is not None:
+            self._count(pod, -1)
         self._tried.discard(uid)
         if pending is not None:
             self._unscheduled[uid] = pending
@@ -43,6 +61,16 @@ class PodGroupMembers:
     def tried_count(self) -> int:
         """How many of those on a node are only tried there, in the pod group cycle under way."""
         return len(self._tried)
+
+    @property
+    def preempted_count(self) -> int:
+        """How many of those on a node are terminating because a scheduler evicted them."""
+        return self._preempted_count
+
+    @property
+    def most_bound_count(self) -> int:
+        """The highest number that was bound at once, as far as this process has seen. Terminating ones do not count."""
+        return self._most_bound_count
 
     @property
     def unscheduled(self) -> Sequence[Pod]:
@@ -77,11 +105,7 @@ class PodGroupIndex:
 
     def put(self, pod: PlacedPod) -> None:
         """The pod is on a node, or its record there changed."""
-        members = self._of(pod.namespace, pod.group)
-        members._unscheduled.pop(pod.uid, None)
-        members._scheduled[pod.uid] = pod
-        if pod.assumed_at is None:
-            members._tried.discard(pod.uid)
+        self._of(pod.namespace, pod.group)._put(pod)
 
     def put_in_trial(self, pod: PlacedPod) -> None:
         """The pod is tried on a node, until `take`."""

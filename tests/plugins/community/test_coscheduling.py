@@ -261,6 +261,7 @@ def test_bound_members_alone_are_evicted_after_the_time_to_wait():
     plan = world.post_filter(pending)
     assert isinstance(plan, Plan)
     assert [victim.name for victim in plan.evict] == ["a"]
+    assert plan.eviction_message == "pod group default/train cannot be completed: 1 of 2 pods bound"
 
 
 LEFT_ALONE = {
@@ -292,6 +293,27 @@ def test_members_that_have_run_for_long_are_left_alone_after_a_restart(minutes: 
     world.post_filter(pending)
     world.services.clock.advance(30)
     assert isinstance(world.post_filter(pending), Plan) is is_evicted
+
+
+@pytest.mark.parametrize(("seconds", "is_evicted"), [(-1, True), (1, False)])
+def test_a_member_that_replaces_another_is_not_one_that_a_crash_left(seconds: int, is_evicted: bool):
+    """It was created before or after the bound one ran: all members of a group exist before any is bound."""
+    world = World(a_group(schedule_timeout_seconds=30), pods=[])
+    started = world.services.clock.now() - 60
+    pending = a_member("b", created=started + seconds)
+    world.services.state.set_pod(msgspec.structs.replace(placed(a_member("a"), "node"), started=started))
+    world.services.state.set_pending(pending)
+    world.post_filter(pending)
+    world.services.clock.advance(30)
+    assert isinstance(world.post_filter(pending), Plan) is is_evicted
+
+
+def test_explain_shows_how_long_bound_members_stay():
+    pending = a_member("b")
+    world = World(a_group(schedule_timeout_seconds=30), pods=[a_member("a", node="node"), pending])
+    world.post_filter(pending)
+    world.services.clock.advance(10)
+    assert "1 of 2 pods bound; evicted in 20 s unless the others fit by then" in list(world.plugin.explain(pending))
 
 
 def test_a_group_that_was_complete_keeps_its_members_when_one_is_lost():

@@ -169,6 +169,8 @@ class Scene:
         self.scheduler = complete(self.core, cluster_executor(self.core), is_explained=False)
         self.core.informers.preload(lambda _kind: [])
         self._nodes = NodeFeed(self.core.state, self.core.queue)
+        self.known: dict[str, Pod] = {}
+        """By name, every pod that came."""
         self.cycles = 0
         self.has_placements = on.on("TopologyAwareWorkloadScheduling")
 
@@ -179,6 +181,7 @@ class Scene:
             elif isinstance(each, PodGroup):
                 self.core.informers.store(PodGroup).changed(each)
             else:
+                self.known[each.name] = each
                 self.core.pods.changed(each)
 
     def delete(self, *pods: Pod) -> None:

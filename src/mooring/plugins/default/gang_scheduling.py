@@ -16,6 +16,7 @@ from mooring.framework import (
     Action,
     Allow,
     Args,
+    Clock,
     Cycle,
     Fault,
     Hint,
@@ -24,6 +25,8 @@ from mooring.framework import (
     PlacedPod,
     Plugin,
     Pod,
+    PodGroupMembers,
+    PodGroupPlan,
     PodGroups,
     Queue,
     Refusal,
@@ -31,6 +34,7 @@ from mooring.framework import (
     WaitingPods,
 )
 from mooring.objects.pod_groups import PodGroup
+from mooring.plugins.partial_groups import PartialGroups, members_bound, time_left, why_evicted
 
 WAIT_SECONDS = 300.0
 TOO_FEW_EXIST = Refusal("waiting for minCount pods from a gang to appear in scheduling queue", code=UNRESOLVABLE)
@@ -52,16 +56,31 @@ class GangSchedulingArgs(Args):
             "false: each when its own time is up, as kube-scheduler does it."
         ),
     ] = True
+    evict_partial_groups: Annotated[
+        bool,
+        Meta(
+            description="Whether pods that are bound without the rest of their gang (after a crash) are evicted if the "
+            "rest does not fit. false: they stay, as kube-scheduler does it."
+        ),
+    ] = True
+    partial_group_timeout_seconds: Annotated[
+        int, Meta(ge=1, description="How long such pods stay for the rest of their gang.")
+    ] = 300
 
 
 class GangScheduling(Plugin):
     """Bind the pods of a gang together: minCount of them, or none."""
 
-    def __init__(self, args: GangSchedulingArgs, groups: PodGroups, waiting_pods: WaitingPods, queue: Queue) -> None:
+    def __init__(
+        self, args: GangSchedulingArgs, groups: PodGroups, waiting_pods: WaitingPods, queue: Queue, clock: Clock
+    ) -> None:
         self._releases = args.release_waiting_pods
+        self._evicts = args.evict_partial_groups
+        self._timeout_seconds = args.partial_group_timeout_seconds
         self._groups = groups
         self._waiting_pods = waiting_pods
         self._queue = queue
+        self._partial = PartialGroups(clock)
 
     def events(self) -> Iterable[Hint]:
         return [
@@ -94,7 +113,7 @@ class GangScheduling(Plugin):
             return Allow()
         if (members := self._groups.members(pod.namespace, name)) is None:
             raise Fault(f"pod group state for {pod.namespace}/{name} not found")
-        if members.scheduled_count < group.min_count:
+        if self._scheduled_count(group.min_count, members) < group.min_count:
             # In a trial every member that can be tried is being tried: there is none to activate.
             if not cycle.is_trial:
                 self._queue.activate(members.unscheduled)
@@ -119,6 +138,34 @@ class GangScheduling(Plugin):
         for member in others:
             if member.assumed_at is not None:
                 self._waiting_pods.reject(member.uid, self.name, GANG_FAILED)
+
+    def _scheduled_count(self, least: int, members: PodGroupMembers) -> int:
+        """Without members that are evicted because the gang could not be completed: they only count until they end."""
+        is_partial = self._evicts and members.most_bound_count < least
+        return members.scheduled_count - (members.preempted_count if is_partial else 0)
+
+    def pod_group_unschedulable(self, group: PodGroup) -> PodGroupPlan | None:
+        """Some of its members may be bound without the others: evict them when the time-out has passed."""
+        least, members = group.min_count, self._groups.members(group.namespace, group.name)
+        if not self._evicts or least is None or members is None or members.most_bound_count >= least:
+            return None
+        scheduled = members.scheduled
+        bound = members_bound(scheduled)
+        if any(not member.is_bound for member in scheduled):
+            return None  # their bindings are under way
+        left = self._partial.seconds_left(group.uid, least, bound, members.unscheduled, self._timeout_seconds)
+        if left is None or left > 0:
+            return None
+        return PodGroupPlan(bound, why_evicted(group.key, len(bound), least))
+
+    def explain(self, pod: Pod) -> Iterable[str]:
+        if (name := pod.pod_group_name) is None or (group := self._groups.get(pod.namespace, name)) is None:
+            return
+        least, members = group.min_count or 0, self._groups.members(pod.namespace, name)
+        if not self._evicts or members is None or members.most_bound_count >= least:
+            return
+        if (left := self._partial.seconds_known(group.uid, self._timeout_seconds)) is not None:
+            yield f"gang {name}: {time_left(len(members_bound(members.scheduled)), least, left)}"
 
 
 def _are_of_same_group(pod: Pod, added: Pod | PlacedPod) -> bool:

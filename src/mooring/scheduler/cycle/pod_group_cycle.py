@@ -139,6 +139,8 @@ class PodGroupCycle:
                 # 3. The group does not fit: see whether it would without other pods.
                 if self._preempts and result.status.code is Code.UNSCHEDULABLE:
                     await self._preempt(attempt, result, decide)
+            if result.status.code is Code.UNSCHEDULABLE and not result.is_waiting_on_preemption:
+                self._preemption.unschedulable(attempt.group, profile)
             # 4. Bind the members, or requeue them.
             if self._recorder is not None and not result.status.is_success:
                 self._record_refused(self._recorder, result)

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from mooring.base.errors import PluginFault
 from mooring.base.foreign_code import described, is_its_own
+from mooring.base.log import Log
 from mooring.engine import Profile
 from mooring.engine.extension_point import ExtensionPoint
 from mooring.engine.plugin_call import fault
@@ -22,6 +23,8 @@ from mooring.state import State
 
 NO_PLUGIN = "default preemption plugin is not registered, workload aware preemption is disabled"
 CONSTRAINED = "workload aware preemption is not supported for pod groups with scheduling constraints"
+
+_log = Log("scheduler")
 
 Feasibility = Callable[[], Awaitable[Refusal | None]]
 """Tries the group as things are; None: it fits."""
@@ -94,5 +97,26 @@ class PodGroupPreemption:
         if not isinstance(plan, PodGroupPlan):
             what = f"pod_group_post_filter returned {plan!r}; it must return a PodGroupPlan or a Refusal"
             return GroupStatus.failed(str(fault(plugin, ExtensionPoint.POST_FILTER, what)))
-        self._preemption.start_for_group(plan.evict, found, group.pods)
+        self._preemption.start_for_group(plan, found, group.pods)
         return SUCCESS
+
+    def unschedulable(self, group: PodGroupInfo, profile: Profile) -> None:
+        """The group does not fit: carry out what plugins plan then."""
+        found = self._groups.get(group.namespace, group.name)
+        for plugin in profile.plugins:
+            if found is None or not hasattr(plugin, "pod_group_unschedulable"):
+                continue
+            try:
+                plan = plugin.pod_group_unschedulable(found)
+            except BaseException as error:
+                if not is_its_own(error):
+                    raise
+                _log.error("Plugin failed", podGroup=group.key, plugin=plugin.name, err=described(error))
+                continue
+            if isinstance(plan, PodGroupPlan):
+                pods = [pod.key for pod in plan.evict]
+                _log.info("Evicting pods", podGroup=group.key, plugin=plugin.name, pods=pods, why=plan.eviction_message)
+                self._preemption.start_for_group(plan, found, group.pods)
+            elif plan is not None:
+                what = f"pod_group_unschedulable returned {plan!r}; it must return a PodGroupPlan or None"
+                _log.error("Plugin failed", podGroup=group.key, plugin=plugin.name, err=what)

@@ -7,7 +7,7 @@ time yield to the first of them in the order of the queue: no two hold what the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 from mooring.base.clock import parse_timestamp
@@ -23,6 +23,7 @@ from mooring.framework import (
     Meta,
     NodeView,
     Objects,
+    PlacedPod,
     Plan,
     Plugin,
     Pod,
@@ -40,8 +41,8 @@ from mooring.framework.events import ASSIGNED_POD, NODE, POD
 from mooring.plugins.community.compatibility import Compatibility
 from mooring.plugins.community.coscheduling.failures import FIRST_BACKOFF_SECONDS, ExpiringKeys, GroupFailures
 from mooring.plugins.community.coscheduling.members import PODS, GroupMembers, missing_resources
-from mooring.plugins.community.coscheduling.partial_groups import PartialGroups
 from mooring.plugins.community.coscheduling.pod_groups import CoschedulingGroup, group_name
+from mooring.plugins.partial_groups import PartialGroups, members_bound, time_left, why_evicted
 
 DEFAULT_WAIT_SECONDS = 60
 SHORTEST_PERMITTED_SECONDS = 3
@@ -204,15 +205,35 @@ class Coscheduling(Plugin):
             if any(other != group.key for other in self._releasing.values()):
                 # They still count on their nodes: whether the pod fits is not known yet.
                 return PostFilterRefusal(retry_after=FIRST_BACKOFF_SECONDS)
-            wait = self._wait_seconds(group)
-            if self._args.evict_partial_groups and (plan := self._partial.plan(group, assigned, wait)) is not None:
-                return plan
+            if self._args.evict_partial_groups and (verdict := self._completed_or_evicted(group, assigned)) is not None:
+                return verdict
         if (least - len(assigned)) * 100 <= self._args.pod_group_reject_percentage * least:
             return Refusal()
         return self._reject_group(
             pod,
             group,
             f"PodGroup {group.key} gets rejected due to Pod {pod.name} is unschedulable even after PostFilter",
+        )
+
+    def _completed_or_evicted(
+        self, group: CoschedulingGroup, assigned: Sequence[PlacedPod]
+    ) -> Plan | PostFilterRefusal | None:
+        """Where some members are bound without the others: evict them when their time is up. None: none is."""
+        bound, least = members_bound(assigned), group.spec.min_member
+        if not bound or group.status.has_run:
+            return None
+        pending = self._members.of(group).pending
+        left = self._partial.seconds_left(group.metadata.uid, least, bound, pending, self._wait_seconds(group))
+        if left is None:
+            return None
+        if left:
+            return PostFilterRefusal(
+                f"PodGroup {group.key} is partly bound ({len(bound)} of {least})", retry_after=left
+            )
+        return Plan(
+            evict=bound,
+            eviction_message=why_evicted(group.key, len(bound), least),
+            message=f"PodGroup {group.key} is released: {len(bound)} members alone are bound",
         )
 
     def _reject_group(self, pod: Pod, group: CoschedulingGroup, reason: str) -> Refusal:
@@ -270,7 +291,7 @@ class Coscheduling(Plugin):
         assigned = self._members.assigned(group)  # the pod is assumed, so it is among them
         if len(assigned) >= group.spec.min_member:
             self._failures.clear(group.key)
-            self._partial.complete(group)
+            self._partial.complete(group.metadata.uid)
             for waiting in list(self._members.waiting(group)):
                 self._waiting.allow(waiting.pod.uid, self.name)
             return Allow()
@@ -312,6 +333,10 @@ class Coscheduling(Plugin):
             yield f"{waiting} of them wait on permit for the others, {self._wait_seconds(group):g} s at most"
         if gated := members.gated:
             yield f"{gated} of the members have scheduling gates"
+        if len(bound := members_bound(members.assigned)) < least:
+            until_eviction = self._partial.seconds_known(group.metadata.uid, self._wait_seconds(group))
+            if bound and until_eviction is not None:
+                yield time_left(len(bound), least, until_eviction)
         if left := self._failures.seconds_left(group):
             yield f"the group could not be placed and is tried again in {left:.0f} s"
 

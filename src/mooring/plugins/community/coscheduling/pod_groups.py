@@ -33,6 +33,11 @@ class CoschedulingGroupStatus(ResourcePart):
     failed: int = 0
     schedule_start_time: str | None = None
 
+    @property
+    def has_run(self) -> bool:
+        """Whether all of its members were bound once."""
+        return self.phase in ("Running", "Finished", "Failed") or self.succeeded > 0 or self.failed > 0
+
 
 class CoschedulingGroup(
     CustomResource,

@@ -1,0 +1,104 @@
+"""Groups of which some members are bound and too few: a crash between their bindings leaves such.
+
+The remaining members are placed beside them if they fit. If they do not, the bound ones hold their nodes for nothing:
+after a time-out they are evicted, so that their owner creates new ones and the group is tried as a whole. A group that
+was complete once is left alone: its owner decides what the loss of a member means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from mooring.base.clock import parse_timestamp
+from mooring.framework import Clock, PlacedPod, Pod
+
+MOST_KEPT = 10_000
+RECENT_SECONDS = 600.0
+"""Members that run for longer, when their group is first seen in part, are not those of a crash between bindings."""
+
+
+class _Seen(NamedTuple):
+    """A group that was seen in part."""
+
+    member: str
+    """The uid of one that was bound then. Once it is not any more, the group is judged again."""
+    since: float | None
+    """None: it was complete before, as its members show."""
+
+
+class PartialGroups:
+    """Which groups are partial, since when, and which were complete. Groups are known by their uid."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._seen: dict[str, _Seen] = {}
+        self._were_complete: dict[str, None] = {}
+
+    def complete(self, uid: str) -> None:
+        """All members that the group needs may be bound now."""
+        self._seen.pop(uid, None)
+        if uid not in self._were_complete:
+            _make_room(self._were_complete)
+            self._were_complete[uid] = None
+
+    def seconds_left(
+        self, uid: str, least: int, bound: Sequence[PlacedPod], pending: Sequence[Pod], timeout_seconds: float
+    ) -> float | None:
+        """The group needs `least` members, and the pending ones do not fit: for how long the bound ones stay.
+
+        None: for as long as they run.
+        """
+        if not bound or len(bound) >= least or uid in self._were_complete:
+            return None
+        seen = self._seen.get(uid)
+        if seen is None or seen.member != bound[0].uid:
+            _make_room(self._seen)
+            was_complete = self._run_for_long(bound) or _are_replacements(pending, bound, least)
+            seen = _Seen(bound[0].uid, None if was_complete else self._clock.monotonic())
+            self._seen[uid] = seen
+        return self.seconds_known(uid, timeout_seconds)
+
+    def seconds_known(self, uid: str, timeout_seconds: float) -> float | None:
+        """The last result of `seconds_left`, as of now. None also for a group that has not been judged."""
+        seen = self._seen.get(uid)
+        if seen is None or seen.since is None:
+            return None
+        return max(0.0, seen.since + timeout_seconds - self._clock.monotonic())
+
+    def _run_for_long(self, bound: Sequence[PlacedPod]) -> bool:
+        before = self._clock.now() - RECENT_SECONDS
+        return any(pod.started is not None and pod.started < before for pod in bound)
+
+
+def members_bound(scheduled: Sequence[PlacedPod]) -> tuple[PlacedPod, ...]:
+    """Those of the members on nodes that are bound there and not being deleted."""
+    return tuple(pod for pod in scheduled if pod.is_bound and not pod.is_terminating)
+
+
+def why_evicted(group: str, bound: int, least: int) -> str:
+    """What the condition and the event of an evicted member report."""
+    return f"pod group {group} cannot be completed: {bound} of {least} pods bound"
+
+
+def time_left(bound: int, least: int, seconds: float) -> str:
+    """What `explain` shows of a partial group."""
+    return f"{bound} of {least} pods bound; evicted in {seconds:.0f} s unless the others fit by then"
+
+
+def _are_replacements(pending: Sequence[Pod], bound: Sequence[PlacedPod], least: int) -> bool:
+    """Whether pending members replace others that were bound.
+
+    All members that a group needs exist before the first one is bound. Where too few of today's are as old as that,
+    others existed then.
+    """
+    started = min((pod.started for pod in bound if pod.started is not None), default=None)
+    if started is None:
+        return False
+    created = (pod.metadata.creation_timestamp for pod in pending)
+    return len(bound) + sum(not at or parse_timestamp(at) <= started for at in created) < least
+
+
+def _make_room(kept: dict[str, Any]) -> None:
+    if len(kept) >= MOST_KEPT:
+        del kept[next(iter(kept))]
