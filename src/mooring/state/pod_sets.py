@@ -8,12 +8,11 @@ beyond a number: pods may need any number of sets.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Generic, TypeVar
 
 from mooring.framework import IntArray, NodesWhere, PodsWhere
 from mooring.objects.placed import PlacedPod
 from mooring.state.affinity_terms import AffinityTerms
-from mooring.state.pod_classes import NO_ROW, PodClass, PodClasses, Selectable
+from mooring.state.pod_classes import NO_ROW, PodClass, PodClasses
 from mooring.state.selectors_by_label import SelectorsByLabel
 from mooring.state.table import PODS, NodeTable
 from mooring.state.tallies import PodsPerRow, StandingTally
@@ -32,59 +31,11 @@ CHECKED_AFTER = 128
 """The two limits are checked when so many were made."""
 
 
-P = TypeVar("P", bound=Selectable)
-
-
-class PodSet(Generic[P]):
-    """The pods of one set, and when it was last read."""
-
-    __slots__ = ("pods", "touches", "used", "where")
-
-    def __init__(self, where: PodsWhere, index: object = None) -> None:
-        self.where = where
-        self.used = 0
-        """In pod changes, by which "a while" is measured."""
-        self.touches = 0
-        """How many of its pods came or went since it was read."""
-        self.pods: dict[str, P] | None = None
-        """By uid, once the pods themselves were read."""
-
-    @property
-    def has_sums(self) -> bool:
-        """Whether `sum_up` has anything to do."""
-        return False
-
-    @property
-    def counts(self) -> int:
-        """How many standing counts this is."""
-        return 1
-
-    @property
-    def size(self) -> int:
-        """About how many pods there are, as far as that is known."""
-        return len(self.pods) if self.pods is not None else 0
-
-    def sum_up(self, pod: P, sign: int) -> None:
-        """A member came (1) or went (-1): keep what is summed over the members."""
-
-    def drop_unused(self, since: int) -> None:
-        """Drop what belongs to it and was not read since then."""
-
-    def column_bytes(self) -> int:
-        return 0
-
-    def drop_columns(self) -> None:
-        """Free what can be computed again."""
-
-    def close(self) -> None:
-        """It is no longer kept."""
-
-
-def selects(where: PodsWhere, pod: Selectable) -> bool:
+def selects(where: PodsWhere, pod: PlacedPod) -> bool:
     return where.matches(pod.namespace, pod.labels, is_terminating=pod.is_terminating)
 
 
-def moves(where: PodsWhere, pod: Selectable) -> bool:
+def moves(where: PodsWhere, pod: PlacedPod) -> bool:
     """Whether counts move when a what-if evicts or adds the pod.
 
     kube-scheduler does not count pods that are being deleted where it spreads pods, and yet adds one for each nominated
@@ -94,35 +45,143 @@ def moves(where: PodsWhere, pod: Selectable) -> bool:
     return where.names(pod.namespace, pod.labels) if where.what_if_counts_all else selects(where, pod)
 
 
-M = TypeVar("M", bound=PodSet)  # type: ignore[type-arg]
+class PodSet:
+    """The pods of one set: counts per domain, sums of requests, and when it was last read."""
+
+    __slots__ = ("_index", "_per_row", "_summed", "_table", "pods", "tallies", "totals", "touches", "used", "where")
+
+    def __init__(self, where: PodsWhere, index: PodIndex, table: NodeTable) -> None:
+        self.where = where
+        self._index = index
+        self._table = table
+        self.used = 0
+        """In pod changes, by which "a while" is measured."""
+        self.touches = 0
+        """How many of its pods came or went since it was read."""
+        self.pods: dict[str, PlacedPod] | None = None
+        """By uid, once the pods themselves were read."""
+        self.tallies: dict[tuple[str, NodesWhere], StandingTally] = {}
+        self._per_row: PodsPerRow | None = None
+        self.totals: dict[str, int] = {}
+        self._summed = 0
+        """How many pods there were when a total was made."""
+
+    def total(self, resource: str) -> int:
+        """The standing sum of what the pods request."""
+        total = self.totals.get(resource)
+        if total is None:
+            amounts = [amount_of(pod, resource) for pod in self._index.matching(self.where)]
+            total, self._summed = sum(amounts), len(amounts)
+            self.totals[resource] = total
+        return total
+
+    @property
+    def has_sums(self) -> bool:
+        """Whether `sum_up` has anything to do."""
+        return bool(self.totals)
+
+    @property
+    def counts(self) -> int:
+        """How many standing counts this is."""
+        return 1 + sum(tally.weight for tally in self.tallies.values())
+
+    @property
+    def size(self) -> int:
+        """About how many pods there are, as far as that is known."""
+        return max((len(self.pods or ()), self._summed, *(tally.total for tally in self.tallies.values())))
+
+    def tally(self, key: str, on: NodesWhere) -> StandingTally:
+        tally = self.tallies.get((key, on))
+        if tally is None:
+            tally = self.tallies[key, on] = StandingTally(self._table, key, on, self)
+            self._index.made += 1
+        tally.used = self.used
+        return tally
+
+    def moves(self, pod: PlacedPod) -> bool:
+        return moves(self.where, pod)
+
+    def rows(self) -> IntArray:
+        return self._index.rows(self.where, self._row_of, self._table.row_version)
+
+    def evicted_rows(self) -> list[int]:
+        return [row for pod in self._index.evicted_from(self.where) if (row := self._row_of(pod)) != NO_ROW]
+
+    def per_row(self) -> PodsPerRow:
+        if self._per_row is None:
+            self._per_row = PodsPerRow(self._table, self.rows())
+            for row in self.evicted_rows():
+                self._per_row.add(row, -1)
+        return self._per_row
+
+    def _row_of(self, pod: PlacedPod) -> int:
+        view = self._table.get(pod.node)
+        return NO_ROW if view is None else view.row
+
+    def count(self, row: int, sign: int) -> None:
+        """A pod that moves the counts came onto a row (1) or left it (-1)."""
+        if self._per_row is not None:
+            self._per_row.add(row, sign)
+        for tally in self.tallies.values():
+            tally.count(row, sign)
+
+    def sum_up(self, pod: PlacedPod, sign: int) -> None:
+        """A member came (1) or went (-1): keep what is summed over the members."""
+        if totals := self.totals:
+            amounts = pod.requests.amounts
+            for resource, total in totals.items():  # `amount_of`, without a call for each
+                totals[resource] = total + sign * (1 if resource == PODS else amounts.get(resource, 0))
+
+    def drop_unused(self, since: int) -> None:
+        """Drop the tallies that were not read since then."""
+        for place, tally in list(self.tallies.items()):
+            if tally.used <= since:
+                del self.tallies[place]
+                tally.close()
+
+    def column_bytes(self) -> int:
+        total = self._per_row.column_bytes if self._per_row is not None else 0
+        return total + sum(tally.column_bytes for tally in self.tallies.values())
+
+    def drop_columns(self) -> None:
+        """Free what can be computed again."""
+        if self._per_row is not None:
+            self._per_row.drop_column()
+        for tally in self.tallies.values():
+            tally.drop_column()
+
+    def close(self) -> None:
+        """It is no longer kept."""
+        for tally in self.tallies.values():
+            tally.close()
 
 
-class PodIndex(Generic[P, M]):
-    """All pods of a sort, and the sets among them that are kept up to date."""
+class PodIndex:
+    """The placed pods, and the sets among them that are kept up to date."""
 
-    def __init__(self, make: Callable[[PodsWhere, PodIndex[P, M]], M]) -> None:
-        self._make = make
-        self._pods: PodClasses[P] = PodClasses()
-        self._sets: dict[PodsWhere, M] = {}
-        self._index: SelectorsByLabel[M] = SelectorsByLabel()
-        self._by_class: dict[PodClass[P], list[M]] = {}
+    def __init__(self, table: NodeTable) -> None:
+        self._table = table
+        self._pods: PodClasses[PlacedPod] = PodClasses()
+        self._sets: dict[PodsWhere, PodSet] = {}
+        self._index: SelectorsByLabel[PodSet] = SelectorsByLabel()
+        self._by_class: dict[PodClass[PlacedPod], list[PodSet]] = {}
         """The sets that pods of a class belong to, until a set comes or goes."""
         self._changes = 0
         self.made = 0
         """How many sets and tallies were made since the limits were checked."""
         self._empty_sets = 0
         """How many sets count no pods, except in a what-if."""
-        self.evicted: dict[str, P] = {}
+        self.evicted: dict[str, PlacedPod] = {}
         """Pods that a what-if evicts: still indexed at their places, so that undoing it restores the order."""
         self.in_what_if = False
         """Whether a what-if is active: then nothing is dropped, because undoing it must find everything."""
-        self._moved: dict[str, list[M]] = {}
+        self._moved: dict[str, list[PodSet]] = {}
         """In a what-if, the sets that a pod moves, by uid: a dry run evicts a pod and reprieves it."""
 
-    def __iter__(self) -> Iterator[M]:
+    def __iter__(self) -> Iterator[PodSet]:
         return iter(self._sets.values())
 
-    def put(self, pod: P) -> list[M]:
+    def put(self, pod: PlacedPod) -> list[PodSet]:
         """A pod came. Returns the sets it belongs to."""
         alike = self._pods.put(pod)
         touched = self._selecting_class(alike, pod) if self._sets else []
@@ -133,7 +192,7 @@ class PodIndex(Generic[P, M]):
         self._count_change(touched)
         return touched
 
-    def take(self, pod: P) -> list[M]:
+    def take(self, pod: PlacedPod) -> list[PodSet]:
         """A pod went. Returns the sets it belonged to."""
         self._pods.take(pod)
         touched = self.selecting(pod)
@@ -144,17 +203,17 @@ class PodIndex(Generic[P, M]):
         self._count_change(touched)
         return touched
 
-    def evict(self, pod: P) -> list[M]:
+    def evict(self, pod: PlacedPod) -> list[PodSet]:
         """In a what-if. Returns the sets whose counts are then one less."""
         self.evicted[pod.uid] = pod
         return self._sum_up(pod, -1)
 
-    def restore(self, pod: P) -> list[M]:
+    def restore(self, pod: PlacedPod) -> list[PodSet]:
         """Undo `evict`."""
         del self.evicted[pod.uid]
         return self._sum_up(pod, 1)
 
-    def _sum_up(self, pod: P, sign: int) -> list[M]:
+    def _sum_up(self, pod: PlacedPod, sign: int) -> list[PodSet]:
         if not self._sets:
             return []
         touched = self._moved.get(pod.uid)
@@ -173,21 +232,21 @@ class PodIndex(Generic[P, M]):
         self.in_what_if = False
         self._moved.clear()
 
-    def evicted_from(self, where: PodsWhere) -> list[P]:
+    def evicted_from(self, where: PodsWhere) -> list[PlacedPod]:
         """Pods that a what-if takes off the counts; also such as do not count (see `moves`)."""
         return [pod for pod in self.evicted.values() if moves(where, pod)]
 
-    def rows(self, where: PodsWhere, row_of: Callable[[P], int], version: int) -> IntArray:
+    def rows(self, where: PodsWhere, row_of: Callable[[PlacedPod], int], version: int) -> IntArray:
         """The rows of the pods that count, also of those that a what-if evicts."""
         return self._pods.rows(where, row_of, version)
 
-    def replace(self, pod: P) -> None:
+    def replace(self, pod: PlacedPod) -> None:
         """A newer record of a pod that counts alike in sets and sums."""
         for pod_set in self._selecting_class(self._pods.put(pod), pod):
             if pod_set.pods is not None:
                 pod_set.pods[pod.uid] = pod
 
-    def relabel(self, old: P, new: P) -> tuple[list[M], list[M]]:
+    def relabel(self, old: PlacedPod, new: PlacedPod) -> tuple[list[PodSet], list[PodSet]]:
         """A newer record of a pod that differs in its labels only. Returns the sets that it left, and the new ones."""
         self._pods.take(old)
         self._pods.put(new)
@@ -206,7 +265,7 @@ class PodIndex(Generic[P, M]):
         self._count_change([*left, *joined])
         return left, joined
 
-    def selecting(self, pod: P) -> list[M]:
+    def selecting(self, pod: PlacedPod) -> list[PodSet]:
         """The sets that the pod belongs to."""
         namespace, labels, is_terminating = pod.namespace, pod.labels, pod.is_terminating
         return [
@@ -215,7 +274,7 @@ class PodIndex(Generic[P, M]):
             if pod_set.where.matches(namespace, labels, is_terminating=is_terminating)
         ]
 
-    def _selecting_class(self, alike: PodClass[P], pod: P) -> list[M]:
+    def _selecting_class(self, alike: PodClass[PlacedPod], pod: PlacedPod) -> list[PodSet]:
         """`selecting`, which is the same for all pods of a class that are not being deleted."""
         if pod.is_terminating:
             return self.selecting(pod)
@@ -226,7 +285,7 @@ class PodIndex(Generic[P, M]):
             found = self._by_class[alike] = self.selecting(pod)
         return found
 
-    def moved_in_what_if_only(self, pod: P) -> list[M]:
+    def moved_in_what_if_only(self, pod: PlacedPod) -> list[PodSet]:
         """The sets that the pod does not belong to, but whose tallies a what-if about it moves."""
         if not pod.is_terminating and not self._empty_sets:
             return []
@@ -236,11 +295,11 @@ class PodIndex(Generic[P, M]):
             if not selects(pod_set.where, pod) and moves(pod_set.where, pod)
         ]
 
-    def pod_set(self, where: PodsWhere) -> M:
+    def pod_set(self, where: PodsWhere) -> PodSet:
         """The set, made now if there is none yet."""
         pod_set = self._sets.get(where)
         if pod_set is None:
-            pod_set = self._sets[where] = self._make(where, self)
+            pod_set = self._sets[where] = PodSet(where, self, self._table)
             self._index.add(where, pod_set)
             self._empty_sets += where.none
             self.made += 1
@@ -250,7 +309,7 @@ class PodIndex(Generic[P, M]):
         pod_set.touches = 0
         return pod_set
 
-    def members(self, where: PodsWhere) -> list[P]:
+    def members(self, where: PodsWhere) -> list[PlacedPod]:
         """The pods of a set, without those that a what-if evicts."""
         pod_set = self.pod_set(where)
         if pod_set.pods is None:
@@ -259,7 +318,7 @@ class PodIndex(Generic[P, M]):
             return [pod for uid, pod in pod_set.pods.items() if uid not in self.evicted]
         return list(pod_set.pods.values())
 
-    def matching(self, where: PodsWhere) -> Iterator[P]:
+    def matching(self, where: PodsWhere) -> Iterator[PlacedPod]:
         """As `members`, for a caller that goes through them once."""
         found = self._pods.matching(where)
         return (pod for pod in found if pod.uid not in self.evicted) if self.evicted else found
@@ -282,7 +341,7 @@ class PodIndex(Generic[P, M]):
                 if pod_set.column_bytes():
                     self._drop(pod_set)
 
-    def _count_change(self, touched: Iterable[M]) -> None:
+    def _count_change(self, touched: Iterable[PodSet]) -> None:
         self._changes += 1
         if self.in_what_if:
             return
@@ -297,7 +356,7 @@ class PodIndex(Generic[P, M]):
                 if pod_set.used <= since:
                     self._drop(pod_set)
 
-    def _drop(self, pod_set: M) -> None:
+    def _drop(self, pod_set: PodSet) -> None:
         del self._sets[pod_set.where]
         self._index.remove(pod_set.where, pod_set)
         self._empty_sets -= pod_set.where.none
@@ -305,105 +364,7 @@ class PodIndex(Generic[P, M]):
         pod_set.close()
 
 
-class CountedPodSet(PodSet[PlacedPod]):
-    """Placed pods: with counts per domain and sums of requests."""
-
-    __slots__ = ("_per_row", "_summed", "_table", "found", "tallies", "totals")
-
-    def __init__(self, where: PodsWhere, index: PodIndex[PlacedPod, CountedPodSet], table: NodeTable) -> None:
-        super().__init__(where)
-        self.found = index
-        self._table = table
-        self.tallies: dict[tuple[str, NodesWhere], StandingTally] = {}
-        self._per_row: PodsPerRow | None = None
-        self.totals: dict[str, int] = {}
-        self._summed = 0
-        """How many pods there were when a total was made."""
-
-    def total(self, resource: str) -> int:
-        """The standing sum of what the pods request."""
-        total = self.totals.get(resource)
-        if total is None:
-            amounts = [amount_of(pod, resource) for pod in self.found.matching(self.where)]
-            total, self._summed = sum(amounts), len(amounts)
-            self.totals[resource] = total
-        return total
-
-    @property
-    def has_sums(self) -> bool:
-        return bool(self.totals)
-
-    @property
-    def counts(self) -> int:
-        return 1 + sum(tally.weight for tally in self.tallies.values())
-
-    @property
-    def size(self) -> int:
-        return max((super().size, self._summed, *(tally.total for tally in self.tallies.values())))
-
-    def tally(self, key: str, on: NodesWhere) -> StandingTally:
-        tally = self.tallies.get((key, on))
-        if tally is None:
-            tally = self.tallies[key, on] = StandingTally(self._table, key, on, self)
-            self.found.made += 1
-        tally.used = self.used
-        return tally
-
-    def moves(self, pod: PlacedPod) -> bool:
-        return moves(self.where, pod)
-
-    def rows(self) -> IntArray:
-        return self.found.rows(self.where, self._row_of, self._table.row_version)
-
-    def evicted_rows(self) -> list[int]:
-        return [row for pod in self.found.evicted_from(self.where) if (row := self._row_of(pod)) != NO_ROW]
-
-    def per_row(self) -> PodsPerRow:
-        if self._per_row is None:
-            self._per_row = PodsPerRow(self._table, self.rows())
-            for row in self.evicted_rows():
-                self._per_row.add(row, -1)
-        return self._per_row
-
-    def _row_of(self, pod: PlacedPod) -> int:
-        view = self._table.get(pod.node)
-        return NO_ROW if view is None else view.row
-
-    def count(self, row: int, sign: int) -> None:
-        """A pod that moves the counts came onto a row (1) or left it (-1)."""
-        if self._per_row is not None:
-            self._per_row.add(row, sign)
-        for tally in self.tallies.values():
-            tally.count(row, sign)
-
-    def sum_up(self, pod: PlacedPod, sign: int) -> None:
-        if totals := self.totals:
-            amounts = pod.requests.amounts
-            for resource, total in totals.items():  # `amount_of`, without a call for each
-                totals[resource] = total + sign * (1 if resource == PODS else amounts.get(resource, 0))
-
-    def drop_unused(self, since: int) -> None:
-        for place, tally in list(self.tallies.items()):
-            if tally.used <= since:
-                del self.tallies[place]
-                tally.close()
-
-    def column_bytes(self) -> int:
-        total = self._per_row.column_bytes if self._per_row is not None else 0
-        return total + sum(tally.column_bytes for tally in self.tallies.values())
-
-    def drop_columns(self) -> None:
-        if self._per_row is not None:
-            self._per_row.drop_column()
-        for tally in self.tallies.values():
-            tally.drop_column()
-
-    def close(self) -> None:
-        for tally in self.tallies.values():
-            tally.close()
-
-
-def count_pod(terms: AffinityTerms, pod: PlacedPod, row: int, touched: Iterable[CountedPodSet], sign: int) -> None:
+def count_pod(terms: AffinityTerms, pod: PlacedPod, row: int, touched: Iterable[PodSet], sign: int) -> None:
     """Move tallies and terms: the pod comes onto a row (1) or leaves it (-1)."""
     for pods in touched:
         pods.count(row, sign)

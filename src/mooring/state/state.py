@@ -22,7 +22,7 @@ from mooring.state.images import ImageSummary
 from mooring.state.nominations import NominatedAhead, Nominations
 from mooring.state.pod_classes import PodClasses
 from mooring.state.pod_groups import PodGroupIndex, PodGroupMembers
-from mooring.state.pod_sets import CHECKED_AFTER, CountedPodSet, PodIndex, count_pod
+from mooring.state.pod_sets import CHECKED_AFTER, PodIndex, count_pod
 from mooring.state.pods_by_importance import LowerPriorityPods, PodsByImportance
 from mooring.state.table import NodeTable
 from mooring.state.tallies import StandingTally
@@ -51,9 +51,7 @@ class State:
         self._pods: dict[str, PlacedPod] = {}
         self._on_unknown_nodes: dict[str, dict[str, PlacedPod]] = {}
         """Pods on nodes that are not in the cache (yet, or any more), by node name."""
-        self._index: PodIndex[PlacedPod, CountedPodSet] = PodIndex(
-            lambda where, index: CountedPodSet(where, index, self._table)
-        )
+        self._index = PodIndex(self._table)
         self._waiting: dict[str, Pod] = {}
         self._waiting_classes: PodClasses[Pod] = PodClasses()
         """No standing sets: gangs are counted once in a while, and a pod leaves at each pop."""

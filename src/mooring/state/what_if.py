@@ -12,7 +12,7 @@ import msgspec
 from mooring.base.errors import Fault
 from mooring.objects.placed import HostPort, PlacedPod
 from mooring.state.affinity_terms import AffinityTerms
-from mooring.state.pod_sets import CountedPodSet, PodIndex, count_pod
+from mooring.state.pod_sets import PodIndex, count_pod
 from mooring.state.table import NodeTable
 from mooring.state.views import RowView
 
@@ -22,7 +22,7 @@ class WhatIfs:
 
     __slots__ = ("_index", "_table", "_terms")
 
-    def __init__(self, table: NodeTable, index: PodIndex[PlacedPod, CountedPodSet], terms: AffinityTerms) -> None:
+    def __init__(self, table: NodeTable, index: PodIndex, terms: AffinityTerms) -> None:
         self._table = table
         self._index = index
         self._terms = terms
