@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from tests.scheduler.pod_groups.scene import TOPOLOGY, Scene, members, played
 
-from mooring.framework import GroupPlacement, NodeRows, Plugin, PodGroupInfo
+from mooring.framework import GroupPlacement, NodeRows, Plugin, PodGroupInfo, Refusal
 from mooring.testing import a_node_object, a_pod, a_pod_group
 
 
@@ -63,3 +65,60 @@ def test_members_that_require_preemption_count_in_the_score_of_a_placement():
         assert set(scene.client.deleted) == {"default/low"}
 
     played(TOPOLOGY, story, NodeByNode, disabled=["TopologyPlacementGenerator"])
+
+
+def observed(scene: Scene, name: str) -> dict[tuple[str, ...], float]:
+    """(point, or plugin and point, and status) → how often it was observed, of points of placements."""
+    return {
+        tuple(
+            sample.labels[key] for key in ("plugin", "extension_point", "status") if key in sample.labels
+        ): sample.value
+        for family in text_string_to_metric_families(scene.core.metrics.text().decode())
+        for sample in family.samples
+        if sample.name == f"scheduler_{name}_count" and sample.labels["extension_point"].startswith("Placement")
+    }
+
+
+def test_points_of_placements_are_observed_as_those_of_pods():
+    """G34: the score of each placement that fits, then the plugin that normalizes; the points once each."""
+
+    async def story(scene: Scene) -> None:
+        scene.core.metrics.attempts.chance = lambda: 0.0  # every attempt is sampled
+        scene.add(a_node_object("a"), a_node_object("b"), a_pod_group("gang", min_count=2), *members(2))
+        await scene.run()
+        assert observed(scene, "framework_extension_point_duration_seconds") == {
+            ("PlacementGenerate", "Success"): 1,
+            ("PlacementScore", "Success"): 1,
+        }
+        assert observed(scene, "plugin_execution_duration_seconds") == {
+            ("NodeByNode", "PlacementGenerate", "Success"): 1,
+            ("PodGroupPodsCount", "PlacementScore", "Success"): 2,
+            ("PodGroupPodsCount", "PlacementScoreExtensionNormalize", "Success"): 1,
+            ("NodeResourcesFit", "PlacementScore", "Success"): 2,
+        }
+
+    played(TOPOLOGY, story, NodeByNode, disabled=["TopologyPlacementGenerator"])
+
+
+class Nowhere(Plugin):
+    def placement_generate(self, group: PodGroupInfo, nodes: NodeRows) -> Refusal:
+        return Refusal("nowhere")
+
+
+class Broken(Plugin):
+    def placement_generate(self, group: PodGroupInfo, nodes: NodeRows) -> Sequence[GroupPlacement]:
+        raise RuntimeError("broken")
+
+
+@pytest.mark.parametrize(("plugin", "status"), [(Nowhere, "Unschedulable"), (Broken, "Error")])
+def test_the_status_of_a_point_of_placements_is_that_of_its_plugin(plugin: type[Plugin], status: str):
+    """G31: a generator that refuses or fails ends the attempt."""
+
+    async def story(scene: Scene) -> None:
+        scene.core.metrics.attempts.chance = lambda: 0.0
+        scene.add(a_node_object("a"), a_pod_group("gang", min_count=2), *members(2))
+        await scene.run_one()
+        assert observed(scene, "framework_extension_point_duration_seconds") == {("PlacementGenerate", status): 1}
+        assert observed(scene, "plugin_execution_duration_seconds") == {(plugin.name, "PlacementGenerate", status): 1}
+
+    played(TOPOLOGY, story, plugin, disabled=["TopologyPlacementGenerator"])

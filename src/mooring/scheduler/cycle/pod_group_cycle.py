@@ -16,6 +16,7 @@ from mooring.base.errors import Fault, PluginFault
 from mooring.base.foreign_code import described, is_its_own
 from mooring.base.log import Log
 from mooring.engine import Decision, Permitted, PlacementRefused, Profile, permit, reserve, unreserve
+from mooring.engine.extension_point import ExtensionPoint
 from mooring.engine.placements import best_placement, generate_placements
 from mooring.framework import Assignment, FeatureGates, GroupPlacement, PodGroupInfo, ProposedPlacement
 from mooring.framework.verdicts import Code, Refusal
@@ -187,7 +188,11 @@ class PodGroupCycle:
             return await self._try_members(attempt, decide, runs_post_filters=runs_post_filters)
         nodes = self._state.nodes
         try:
-            placements = generate_placements(attempt.profile, attempt.group, nodes)
+            placements = self._metrics.attempts.of_group(
+                attempt.profile,
+                ExtensionPoint.PLACEMENT_GENERATE,
+                lambda watch: generate_placements(attempt.profile, attempt.group, nodes, watch),
+            )
         except PluginFault as fault:
             return GroupResult(GroupStatus.failed(str(fault)))
         if isinstance(placements, Refusal):
@@ -220,7 +225,12 @@ class PodGroupCycle:
             for placement, result in successful
         ]
         try:
-            return successful[best_placement(attempt.profile, attempt.group, proposed, next(self._seeds))][1]
+            best = self._metrics.attempts.of_group(
+                attempt.profile,
+                ExtensionPoint.PLACEMENT_SCORE,
+                lambda watch: best_placement(attempt.profile, attempt.group, proposed, next(self._seeds), watch),
+            )
+            return successful[best][1]
         except PluginFault as fault:
             return GroupResult(GroupStatus.failed(str(fault)))
 

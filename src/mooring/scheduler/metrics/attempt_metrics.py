@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 from weakref import ref
 
 import msgspec
@@ -41,6 +41,8 @@ VOLUME_STAGES = {"Filter": "predicate", "Reserve": "assume", "PreBind": "bind"}
 _COUNTED = {ExtensionPoint.PRE_FILTER, ExtensionPoint.FILTER, ExtensionPoint.PRE_SCORE, ExtensionPoint.SCORE}
 _NAMED = 3
 """How many plugins the line about a slow attempt names."""
+
+T = TypeVar("T")
 
 _log = Log("scheduler")
 
@@ -205,6 +207,21 @@ class AttemptMetrics:
         if isinstance(result, PluginFault):
             self._count_volume_failure(result)
 
+    def of_group(self, profile: Profile, point: ExtensionPoint, call: Callable[[Stopwatch], T]) -> T:
+        """Observe a point that is called for a pod group, and its plugins. The result, or its fault, is the call's."""
+        watch, status, broken = self.begin(), SUCCESS, None
+        try:
+            result = call(watch)
+            status = result.code.value if isinstance(result, Refusal) else SUCCESS
+            return result
+        except PluginFault as fault:
+            status, broken = ERROR, fault
+            raise
+        finally:
+            self._points.at[point.metric_name, status, profile.name].observe(self._now() - watch.began)
+            if watch.is_sampled:
+                self._sample_runs(watch.runs, status, broken)
+
     def over(self, decision: Decision) -> None:
         """The attempt is over: report it if it was slow."""
         watch = decision.cycle.watch
@@ -244,6 +261,14 @@ class AttemptMetrics:
             for plugin, seconds in run.seconds_by_plugin():
                 is_broken = fault is not None and (fault.plugin, fault.point) == (plugin, label)
                 self._executions.at[plugin, label, ERROR if is_broken else SUCCESS].observe(seconds)
+
+    def _sample_runs(self, runs: Sequence[Run], status: str, fault: PluginFault | None) -> None:
+        """Of a pod group: a plugin that refuses has the status of its point, one that fails ends the others' calls."""
+        for run in runs:
+            label = run.point.metric_name
+            for plugin, seconds in run.seconds_by_plugin():
+                is_its_own = fault is None or (fault.plugin, fault.point) == (plugin, label)
+                self._executions.at[plugin, label, status if is_its_own else SUCCESS].observe(seconds)
 
     def evaluations(self) -> Mapping[tuple[str, ...], float]:
         """`plugin_evaluation_total`, from one count an attempt: forty increments would cost too much."""
