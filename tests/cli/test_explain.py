@@ -17,6 +17,7 @@ from mooring.base.errors import ApiError, Fault
 from mooring.cli.explained_cluster import ExplainedSource
 from mooring.client import ApiClient, Connection
 from mooring.objects import Node, Pod
+from mooring.scheduler.introspection.explain_client import QueryResult
 from mooring.testing import a_pod
 
 CLUSTER = """
@@ -264,6 +265,28 @@ def test_a_cluster_that_may_not_be_listed_leaves_what_is_recorded(mooring: Moori
     assert result.out.startswith("Pod default/web waits for a node")
     assert result.out.endswith(
         "It was not decided again: a snapshot needs nodes, which cannot be listed: nodes is forbidden\n"
+    )
+
+
+def test_a_configuration_that_cannot_be_read_here_is_named_once(mooring: Mooring, monkeypatch: pytest.MonkeyPatch):
+    async def found(*_: object) -> Pod:
+        return a_pod("web")
+
+    plugins = {"multiPoint": {"enabled": [{"name": "GangScheduling"}]}}
+    args = [{"name": "GangScheduling", "args": {"kind": "GangSchedulingArgs"}}]
+    configuration = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": "default-scheduler", "plugins": plugins, "pluginConfig": args}],
+    }
+    responses = QueryResult([{"found": False, "profiles": ["default-scheduler"], "configuration": configuration}], [])
+    monkeypatch.setattr(ApiClient, "get_as", found)
+    monkeypatch.setattr("mooring.scheduler.introspection.explain_client.query", lambda *_: responses)
+    connection = Connection(server="https://cluster.invalid:6443", source="the test")
+    monkeypatch.setattr("mooring.cli.kubeconfig_file.connection_here", lambda _: connection)
+    assert mooring("explain", "web").out.endswith(
+        'It was not decided again: plugin "GangScheduling" is about pod groups: it needs --feature-gates '
+        "GangScheduling=true. Give --plugins and --feature-gates as the scheduler has them.\n"
     )
 
 
