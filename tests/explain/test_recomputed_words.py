@@ -91,6 +91,11 @@ def test_a_pod_of_another_scheduler_extenders_and_what_a_snapshot_lacks_are_name
     assert shown.endswith("  It would go to one now: 1 of 1 nodes are feasible.")
 
 
+def test_a_member_that_is_decided_alone_is_not_promised_a_node():
+    shown = pending(decision={"node": "one", "nodes": 1, "feasibleNodes": 1}, lacksGroup=True)
+    assert "  The other members of its group were not tried with it.\n  It would go to one now" in shown
+
+
 def test_a_result_that_is_the_recorded_one_is_not_repeated():
     message = "0/1 nodes are available: 1 Insufficient cpu."
     recorded = {"node": None, "nodes": 1, "feasibleNodes": 0, "message": message, "time": "2026-01-01T00:00:00Z"}

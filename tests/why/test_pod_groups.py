@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from tests.why.clusters import recomputing
 
 from mooring.explain.group_words import group_lines
 from mooring.objects import ObjectMeta
-from mooring.objects.core import PodResourceClaim, PodResourceClaimStatus
+from mooring.objects.core import Pod, PodResourceClaim, PodResourceClaimStatus
 from mooring.objects.pod_groups import POD_GROUP_SCHEDULED, Condition, PodGroup
 from mooring.objects.resource import Allocation, ResourceClaim, ResourceClaimStatus
-from mooring.testing import a_pod, a_pod_group
+from mooring.testing import a_node_object, a_pod, a_pod_group
+from mooring.why import recomputed, why_not
 from mooring.why.pod_groups import group_of
 
 
@@ -54,6 +56,26 @@ def test_what_the_group_lacks_is_named(group, pods, line):
 
 def test_a_pod_without_a_group_has_none():
     assert group_of(a_pod(), None, []) is None
+
+
+def test_a_pending_member_is_decided_alone_and_that_is_shown():
+    nodes, pod = [a_node_object("one")], a_pod("worker-0", group="red")
+    with recomputing(nodes, [pod]) as recomputation:
+        assert recomputed(recomputation, pod)["lacksGroup"]
+        assert why_not(recomputation, pod, "one")["lacksGroup"]
+
+
+@pytest.mark.parametrize("pod", [a_pod(), a_pod("worker-0", group="red", node="one")], ids=["no member", "bound"])
+def test_a_group_is_not_missed_where_it_does_not_matter(pod: Pod):
+    with recomputing([a_node_object("one")], [pod]) as recomputation:
+        assert "lacksGroup" not in recomputed(recomputation, pod)
+        assert "lacksGroup" not in why_not(recomputation, pod, "one")
+
+
+def test_a_member_that_is_gated_is_not_decided_alone_or_otherwise():
+    pod = a_pod("worker-0", group="red", gates=["later"])
+    with recomputing([a_node_object("one")], [pod]) as recomputation:
+        assert "lacksGroup" not in recomputed(recomputation, pod)
 
 
 def test_finished_pods_are_no_members():

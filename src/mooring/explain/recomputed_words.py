@@ -38,6 +38,8 @@ def caveats(scheduler: str, recomputed: Evidence) -> Iterator[str]:
         yield f"  The pod names scheduler {scheduler}; this is by the rules of {recomputed['profile']}."
     if recomputed.get("lacksExtenders"):
         yield "  The extenders of the configuration were not called."
+    if recomputed.get("lacksGroup"):
+        yield "  The other members of its group were not tried with it."
     yield from (f"  {note}" for note in recomputed.get("notes", ()))
 
 

@@ -40,6 +40,11 @@ def group_of(
     return found
 
 
+def lacks_group(pod: Pod) -> bool:
+    """Whether a decision about the pod alone may differ from that of its scheduler, which tries the group together."""
+    return pod.pod_group_name is not None and not pod.spec.node_name
+
+
 def _lacking_claims(group: PodGroup, claims: Iterable[ResourceClaim]) -> Iterator[dict[str, Any]]:
     """The claims of the group that keep its pods waiting: not created yet, deleted, or without devices."""
     existing = {claim.name: claim for claim in claims if claim.namespace == group.namespace}

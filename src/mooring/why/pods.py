@@ -7,6 +7,7 @@ from typing import Any
 from mooring.base.clock import parse_timestamp
 from mooring.framework import Pod
 from mooring.why.near_misses import near_misses
+from mooring.why.pod_groups import lacks_group
 from mooring.why.recomputation import Recomputation
 from mooring.why.score_tables import runner_up, score_table
 
@@ -30,6 +31,8 @@ def recomputed(recomputation: Recomputation, pod: Pod, most_nodes: int | None = 
         return found
     if (gating := recomputation.gating(pod)) is not None:
         return found | {"gating": gating}
+    if lacks_group(pod):
+        found["lacksGroup"] = True
     return found | _decided(recomputation, pod, None, most_nodes)
 
 

@@ -10,6 +10,7 @@ from mooring.base.errors import OperatorMistake, PluginFault, did_you_mean
 from mooring.engine import Decision
 from mooring.engine.every_filter import PluginFilterResult
 from mooring.framework import Pod
+from mooring.why.pod_groups import lacks_group
 from mooring.why.recomputation import Recomputation
 from mooring.why.score_tables import score_table
 from mooring.why.verification import Verifier
@@ -27,6 +28,8 @@ def why_not(recomputation: Recomputation, pod: Pod, node: str) -> dict[str, Any]
         found["isOtherScheduler"] = True
     if recomputation.is_extended:
         found["lacksExtenders"] = True
+    if lacks_group(pod):
+        found["lacksGroup"] = True
     if not pod.spec.node_name and (gating := recomputation.gating(pod)) is not None:
         found["gating"] = gating
     with recomputation.without(pod) if pod.spec.node_name else contextlib.nullcontext(pod) as free:

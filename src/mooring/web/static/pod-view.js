@@ -150,6 +150,7 @@ function recomputedNote(found, recomputed) {
   const notes = [];
   if (recomputed.isOtherScheduler) notes.push(`The pod names scheduler ${visible(found.profile)}; this is by the rules of ${visible(recomputed.profile)}.`);
   if (recomputed.lacksExtenders) notes.push("The extenders of the configuration were not called.");
+  if (recomputed.lacksGroup) notes.push("The other members of its group were not tried with it.");
   return notes.join(" ") || `Decided again${found.node ? " as if it were not bound" : ""}, on the cluster ${found.isFile ? "of the file" : "as it is now"}.`;
 }
 
