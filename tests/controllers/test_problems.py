@@ -23,7 +23,7 @@ from mooring.plugins.community.node_resource_topology.topologies import (
     TopologyResource,
     TopologyZone,
 )
-from mooring.testing import a_node_object, a_pod
+from mooring.testing import a_node_object, a_pod, a_pod_group
 
 
 def a_group(members: int, **spec: Any) -> CoschedulingGroup:
@@ -118,6 +118,35 @@ def test_min_resources_that_are_no_quantity():
 def test_a_cluster_without_nodes_holds_no_group():
     found = problem_of_group(COSCHEDULING, a_group(1), [], ClusterRoom())
     assert found == ObjectProblem("PodGroupTooLarge", "spec.minMember is 1, and no node can run 0 pods")
+
+
+LACKING = "spec.schedulingConstraints.topology[0].key is rack, and {} has a label of this key"
+GROUP_TOPOLOGIES = {
+    "a label of no node": (a_pod_group("near", topology_key="rack"), two_nodes(), LACKING.format("none of 2 nodes")),
+    "a label of none of one": (a_pod_group("near", topology_key="rack"), two_nodes()[:1], LACKING.format("no node")),
+    "a label of some": (
+        a_pod_group("near", min_count=2, topology_key="rack"),
+        [*two_nodes(), a_node_object("c", labels={"rack": "1"})],
+        "",
+    ),
+    "no constraint": (a_pod_group("anywhere", min_count=2), two_nodes(), ""),
+}
+
+
+@pytest.mark.parametrize(("group", "nodes", "message"), GROUP_TOPOLOGIES.values(), ids=GROUP_TOPOLOGIES.keys())
+def test_a_topology_that_no_node_is_part_of(group: PodGroup, nodes: list[Node], message: str):
+    found = problem_of_group(GANG, group, [], ClusterRoom(nodes))
+    assert found == (ObjectProblem("PodGroupTopologyNotFound", message) if message else None)
+
+
+def test_the_room_follows_the_labels_of_nodes():
+    node, changes = a_node_object("a"), []
+    room = ClusterRoom([node])
+    room.subscribe(lambda: changes.append(room.has_label("rack")))
+    room.put(a_node_object("a", labels={"rack": "1"}))
+    room.put(a_node_object("a", labels={"rack": "2"}))  # no key came or went
+    room.put(node)
+    assert changes == [True, False]
 
 
 def test_the_room_follows_the_nodes():

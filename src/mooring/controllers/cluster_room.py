@@ -1,6 +1,7 @@
-"""How much the nodes hold together, whatever runs on them: what exceeds it can never be scheduled on them.
+"""How much the nodes hold together, whatever runs on them, and which labels they have.
 
-Nodes are counted by what they allow: few differ, so that a sum costs little in a large cluster. Cordoned nodes count.
+What exceeds it, or requires another label, can never be scheduled on them. Nodes are counted by what they allow and by
+the keys of their labels: few differ, so that a sum costs little in a large cluster. Cordoned nodes count.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from mooring.objects.quantity import BadQuantity, whole
 from mooring.objects.requests import Amounts, in_units
 
 PODS = "pods"
-_Shape = tuple[tuple[str, int], ...]
+_Shape = tuple[tuple[tuple[str, int], ...], frozenset[str]]
+"""What a node allows, and the keys of its labels."""
 
 
 class ClusterRoom:
-    """The sum of what nodes allow."""
+    """The sum of what nodes allow, and the keys of their labels."""
 
     def __init__(self, nodes: Iterable[Node] = ()) -> None:
         self._shapes: Counter[_Shape] = Counter()
@@ -34,11 +36,11 @@ class ClusterRoom:
         return room
 
     def subscribe(self, changed: Callable[[], None]) -> None:
-        """Called when a node comes, goes, or allows something else."""
+        """Called when a node comes, goes, allows something else, or has other labels."""
         self._on_change.append(changed)
 
     def put(self, node: Node) -> None:
-        shape = tuple(sorted(allocatable_of(node).items()))
+        shape = tuple(sorted(allocatable_of(node).items())), frozenset(node.labels)
         if self._of_node.get(node.name) == shape:
             return
         self._drop(node.name)
@@ -64,11 +66,15 @@ class ClusterRoom:
 
     def total(self, resource: str) -> int:
         """What all nodes together allow."""
-        return sum(dict(shape).get(resource, 0) * count for shape, count in self._shapes.items())
+        return sum(dict(amounts).get(resource, 0) * count for (amounts, _), count in self._shapes.items())
 
     def most_pods(self, requests: Amounts) -> int:
         """How many pods that each request this at least may run at once: an upper bound."""
-        return sum(_most_on_one(dict(shape), requests) * count for shape, count in self._shapes.items())
+        return sum(_most_on_one(dict(amounts), requests) * count for (amounts, _), count in self._shapes.items())
+
+    def has_label(self, key: str) -> bool:
+        """Whether any node has a label of this key."""
+        return any(key in keys for _, keys in self._shapes)
 
 
 def allocatable_of(node: Node) -> Amounts:

@@ -1,7 +1,8 @@
 """Why the pods of a PodGroup can never be scheduled together, of both APIs that have the kind.
 
 A group may need more than all nodes together have; that is found from its numbers, and from what its pods request once
-enough of them exist. Only what no order of events can change is a problem here: the scheduler reports the rest.
+enough of them exist. Or it names a topology that no node is part of. Only what no order of events can change is a
+problem here: the scheduler reports the rest.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from mooring.plugins.community.capacity_scheduling.quotas import shown_amount
 from mooring.plugins.community.coscheduling.pod_groups import CoschedulingGroup, group_name
 
 NOT_FOUND, INVALID, TOO_LARGE = "PodGroupNotFound", "InvalidPodGroup", "PodGroupTooLarge"
+NO_DOMAIN = "PodGroupTopologyNotFound"
 
 G = TypeVar("G", bound=KubeObject)
 
@@ -35,6 +37,8 @@ class GroupApi(Generic[G]):
     """How many pods must be placed together; 0: each by itself."""
     field: str
     resources_of: Callable[[G], Mapping[str, str | int]] = lambda _: {}
+    topology_key_of: Callable[[G], str | None] = lambda _: None
+    """The node label that all its pods must share a value of."""
 
     def keys(self, pod: Pod) -> list[str]:
         """The group that the pod names, or none: the keys of an index."""
@@ -53,6 +57,7 @@ GANG = GroupApi(
     name_of=lambda pod: pod.pod_group_name or "",
     least_of=lambda group: group.min_count or 0,
     field="spec.schedulingPolicy.gang.minCount",
+    topology_key_of=lambda group: group.topology_key,
 )
 
 
@@ -73,7 +78,12 @@ def problem_of_group(api: GroupApi[G], group: G, members: Sequence[Pod], room: C
         or _too_much(wanted, room)
         or (_too_large_members(api, least, members, room) if len(members) >= least > 0 else "")
     )
-    return ObjectProblem(TOO_LARGE, message) if message else None
+    if message:
+        return ObjectProblem(TOO_LARGE, message)
+    if (key := api.topology_key_of(group)) is not None and not room.has_label(key):
+        field = "spec.schedulingConstraints.topology[0].key"
+        return ObjectProblem(NO_DOMAIN, f"{field} is {key}, and {_none_of(room)} has a label of this key")
+    return None
 
 
 def _min_resources(given: Mapping[str, str | int]) -> Amounts:
@@ -116,6 +126,10 @@ def _smallest(members: Sequence[Pod]) -> Amounts:
     requests = [pod.requests.amounts for pod in members]
     names = set(requests[0]).intersection(*requests[1:])
     return {name: least for name in names if (least := min(amounts[name] for amounts in requests)) > 0}
+
+
+def _none_of(room: ClusterRoom) -> str:
+    return f"none of {room.nodes} nodes" if room.nodes > 1 else "no node"
 
 
 def _nodes(room: ClusterRoom) -> str:
