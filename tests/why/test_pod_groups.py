@@ -33,6 +33,16 @@ CASES = {
         members(5, with_node=4),
         "It belongs to gang red: 4 members have a node, of at least 4.",
     ),
+    "a gang of one": (
+        a_pod_group("red", min_count=1),
+        members(1),
+        "It waits for gang red: 1 member exists, 0 of 1 that it needs have a node.",
+    ),
+    "a gang of one that runs": (
+        a_pod_group("red", min_count=1),
+        members(1, with_node=1),
+        "It belongs to gang red: 1 member has a node, of at least 1.",
+    ),
     "a basic group": (
         a_pod_group("red"),
         members(2, with_node=1),

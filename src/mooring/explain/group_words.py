@@ -35,5 +35,7 @@ def _membership(group: Evidence) -> str:
     if members < least:
         return f"It waits for gang {name}: {members} of {least} members exist"
     if scheduled < least:
-        return f"It waits for gang {name}: {members} members exist, {scheduled} of {least} that it needs have a node"
-    return f"It belongs to gang {name}: {scheduled} members have a node, of at least {least}"
+        exist = "1 member exists" if members == 1 else f"{members} members exist"
+        return f"It waits for gang {name}: {exist}, {scheduled} of {least} that it needs have a node"
+    have = "1 member has" if scheduled == 1 else f"{scheduled} members have"
+    return f"It belongs to gang {name}: {have} a node, of at least {least}"
