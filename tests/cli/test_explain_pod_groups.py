@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import yaml
 from tests.cli.conftest import Mooring
 from tests.cli.programs import Program
 
@@ -66,3 +67,26 @@ async def test_a_member_of_an_incomplete_gang_on_a_server(home: Path):
         await asyncio.to_thread(program.ended)
     await server.stop()
     assert "  It waits for gang training: 3 of 4 members exist." in program.out
+
+
+async def test_a_member_is_decided_again_with_the_gates_of_the_scheduler(home: Path):
+    """The command line need not repeat them."""
+    server = EmbeddedApiServer(features=["GenericWorkload", "GangScheduling"])
+    for document in yaml.safe_load_all(NODE + GROUP + "".join(WORKER % at for at in range(4))):
+        document.setdefault("apiVersion", "v1")
+        server.store.create(document)
+    await server.start()
+    server.write_kubeconfig(home / "k")
+    gates = "--feature-gates=GenericWorkload=true,GangScheduling=true"
+    with Program("run", "--kubeconfig=k", "--leader-elect=false", gates, home=home) as scheduler:
+        await asyncio.to_thread(scheduler.ready)
+        with Program("explain", "worker-0", "--kubeconfig=k", home=home) as program:
+            await asyncio.to_thread(program.ended)
+        with Program("why-not", "worker-0", "one", "--kubeconfig=k", home=home) as other:
+            await asyncio.to_thread(other.ended)
+        await asyncio.to_thread(scheduler.end)
+    await server.stop()
+    text = "\n".join(program.out)
+    assert "Recomputed with profile default-scheduler on the cluster" in text
+    assert "It was not decided again" not in text
+    assert "feature-gates" not in "\n".join([*other.out, *other.err])

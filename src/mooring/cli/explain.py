@@ -304,7 +304,7 @@ def _look(
     for sentence in scheduler.problems[1:] if scheduler.is_silent else scheduler.problems:
         print_line(f"Warning: {sentence}", err=True)
     found |= scheduler.document()
-    configuration = scheduler.configuration
+    configuration, source = scheduler.configuration, source.with_gates(scheduler.gates)
     if not recorded and is_decided_again(pod, found):
         try:
             cluster = source.read_live(connection, configuration)

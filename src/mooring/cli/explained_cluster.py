@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
@@ -36,6 +36,14 @@ class ExplainedSource(NamedTuple):
     config_file: str | None
     plugins: tuple[str, ...]
     gates: FeatureGates
+
+    def with_gates(self, changed: Mapping[str, bool]) -> ExplainedSource:
+        """With the feature gates of the scheduler that runs, unless the command line sets any."""
+        from mooring.framework.gate_table import GATES
+        from mooring.framework.gates import FeatureGates
+
+        known = {name: on for name, on in changed.items() if name in GATES}  # it may be of another version
+        return self._replace(gates=FeatureGates(known)) if known and not self.gates.changed() else self
 
     def connection(self) -> Connection:
         from mooring.cli.kubeconfig_file import connection_here

@@ -195,6 +195,9 @@ async def _live(source: ExplainedSource, *, follow_scheduler: bool) -> AsyncIter
     from mooring.web.used_configuration import ConfigurationFollower, UsedConfiguration
 
     connection, registry, clock = source.connection(), source.registry(), SystemClock()
+    if follow_scheduler:
+        response = await asyncio.to_thread(_configured_scheduler, connection.server)
+        source = source.with_gates(response.get("featureGates", {}))
     reading = functools.partial(_read_scheduler, connection.server, source, registry)
     if not follow_scheduler:
         reading = functools.partial(_read_file, source, registry)
@@ -218,14 +221,20 @@ async def _live(source: ExplainedSource, *, follow_scheduler: bool) -> AsyncIter
 
 def _read_scheduler(server: str, source: ExplainedSource, registry: Registry) -> ReadConfiguration | None:
     """The configuration of a scheduler of this user on this machine."""
-    from mooring.scheduler.introspection.explain_client import query
     from mooring.web.used_configuration import ReadConfiguration
 
-    responses = query(server, {"explain": "", "configuration": True}).responses
-    found = next((each["configuration"] for each in responses if each.get("configuration")), None)
+    found = _configured_scheduler(server).get("configuration")
     if found is None:
         return None
     return ReadConfiguration("scheduler", found, lambda: source.of_scheduler(found, registry))
+
+
+def _configured_scheduler(server: str) -> dict[str, Any]:
+    """The response of a scheduler of this user on this machine that shows its configuration; empty without one."""
+    from mooring.scheduler.introspection.explain_client import query
+
+    responses = query(server, {"explain": "", "configuration": True}).responses
+    return next((each for each in responses if each.get("configuration")), {})
 
 
 def _read_file(source: ExplainedSource, registry: Registry) -> ReadConfiguration | None:

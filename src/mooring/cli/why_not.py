@@ -60,7 +60,8 @@ def why_not(pod: str, node: str, source: ExplainedSource, namespace: str | None,
 
         waiting = asyncio.run(read())
         request = {"explain": waiting.key, "configuration": True}
-        configuration = configuration_of(query(connection.server, request).responses, waiting)
+        configuration, gates = configuration_of(query(connection.server, request).responses, waiting)
+        source = source.with_gates(gates)
         cluster = source.read_live(connection, configuration)
         here = [each for each in cluster.pods if each.uid == waiting.uid]
         if not here:

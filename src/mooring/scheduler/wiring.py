@@ -318,6 +318,7 @@ def complete(
         core.preemption,
         core.clock,
         lambda: versions.configuration,
+        core.services.gates,
     )
     core.metrics.watch(queries.sizes)
     explain_socket = None

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mooring.base.errors import Fault
@@ -30,6 +30,8 @@ class Recorded(NamedTuple):
     """A scheduler runs, and returned nothing about pods."""
     configuration: Document | None
     """Of the scheduler that serves the pod."""
+    gates: Mapping[str, bool] = {}
+    """The feature gates of that scheduler that are not as by default."""
 
     @property
     def problem(self) -> str | None:
@@ -59,9 +61,9 @@ def recorded(
     with of_this_version():
         found = _known_by(responses, pod.uid)
         silence = [_silence(each) for each in responses if "heldUp" in each or "error" in each]
-        configuration = configuration_of(responses, pod)
+        configuration, gates = configuration_of(responses, pod)
     is_silent = "decision" not in found and "gating" not in found and (bool(silence) or is_unresponsive)
-    return Recorded(found, [*silence, *problems], is_silent, configuration)
+    return Recorded(found, [*silence, *problems], is_silent, configuration, gates)
 
 
 def is_decided_again(pod: Pod, found: Document) -> bool:
@@ -88,13 +90,13 @@ def of_this_version() -> Iterator[None]:
         ) from error
 
 
-def configuration_of(responses: Sequence[Document], pod: Pod) -> Document | None:
-    """Of the scheduler here that serves the pod."""
+def configuration_of(responses: Sequence[Document], pod: Pod) -> tuple[Document | None, dict[str, bool]]:
+    """Of the scheduler here that serves the pod; and its feature gates that are not as by default."""
     for response in responses:
         configuration = response.get("configuration") or {}
         if pod.spec.scheduler_name in [each.get("schedulerName") for each in configuration.get("profiles", ())]:
-            return dict(configuration)
-    return None
+            return dict(configuration), dict(response.get("featureGates", ()))
+    return None, {}
 
 
 def _silence(response: Document) -> str:

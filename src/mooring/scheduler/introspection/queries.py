@@ -10,6 +10,7 @@ from mooring.base.clock import Clock, timestamp
 from mooring.config import Configuration
 from mooring.config.as_v1 import as_v1
 from mooring.engine import explanations
+from mooring.framework import FeatureGates
 from mooring.framework.events import NODE_ADDED, TAINTS_OF_NEW_NODES
 from mooring.queue import QueuedPodInfo, SchedulingQueue
 from mooring.scheduler.cycle.binding_cycle import BindingCycles
@@ -42,6 +43,7 @@ class Queries:
         preemption: Preemption,
         clock: Clock,
         configuration: Callable[[], Configuration],
+        gates: FeatureGates,
     ) -> None:
         self._state = state
         self._queue = queue
@@ -53,6 +55,7 @@ class Queries:
         self._preemption = preemption
         self._clock = clock
         self._configuration = configuration
+        self._gates = gates
 
     def sizes(self) -> list[Sizes]:
         """Read off the queue and the state; on another thread, so only lengths and copies."""
@@ -66,7 +69,7 @@ class Queries:
         ]
 
     def explain(self, request: dict[str, Any]) -> dict[str, Any]:
-        """A request of the control socket. With the configuration, if that is requested: to decide as this one does."""
+        """A request of the control socket. With configuration and gates, if requested: to decide as this one does."""
         if request.get("queue"):
             return {"queuedPods": self._queued_pods()}
         response = self._explained(request["explain"])
@@ -74,6 +77,7 @@ class Queries:
             response["plugins"] = plugins
         if request.get("configuration"):
             response["configuration"] = as_v1(self._configuration())
+            response["featureGates"] = self._gates.changed()
         return response
 
     def _queued_pods(self) -> dict[str, dict[str, Any]]:
