@@ -48,6 +48,8 @@ BAD = {
     "no JSON": HttpResponse(200, b"<html>"),
     "another document": {"kind": "Status"},
     "no nodes": {"data": {}},
+    "an empty map of nodes": {"data": {"NodeMetricsMap": {}}},
+    "nodes without measurements": {"data": {"NodeMetricsMap": {"one": {"metrics": []}, "two": {}}}},
     "stale measurements": report(0, one=30.0),
 }
 
@@ -58,6 +60,7 @@ async def test_a_bad_response_is_reported_once_and_every_node_counts_alike(respo
     assert (await from_watcher(services, response)).nodes == {}
     await services.background.step()
     assert services.metrics.value("load_source_up", **PLUGIN) == 0
+    assert services.metrics.value("load_nodes", **PLUGIN) == 0
     assert services.metrics.value("load_refreshes_total", result="failure", **PLUGIN) == 2
     warnings = [message for severity, message, _ in services.log.lines if severity == "W"]
     assert "Node loads cannot be fetched; every node counts alike" in services.log.messages
@@ -255,6 +258,7 @@ HISTORIES = {
     "a source that is well": ([GOOD, GOOD], []),
     "one that fails at first": ([DOWN, GOOD, GOOD], [FAILED, RECOVERED]),
     "one that hangs for long": ([GOOD, HANGING, HANGING, DOWN, HANGING], [FAILED]),
+    "one that knows nodes no more": ([GOOD, {}, {}, GOOD], [FAILED, RECOVERED]),
     "one that fails twice": ([DOWN, GOOD, HANGING, GOOD], [FAILED, RECOVERED, FAILED, RECOVERED]),
     "one that lies about a node for long": ([GOOD, LYING, {"one": -2.0, "two": 1.0}, LYING], [LIES_ABOUT_ONE]),
     "one that lies again": ([LYING, GOOD, LYING], [LIES_ABOUT_ONE, LIES_ABOUT_ONE]),

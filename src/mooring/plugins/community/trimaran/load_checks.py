@@ -66,7 +66,9 @@ class LoadChecks:
         """What counts. Raises Fault if that is nothing."""
         problems = "; ".join(f"{count} {why}, such as {example}" for why, (count, example) in self._rejected.items())
         nodes = {name: tuple(measured) for name, measured in self._nodes.items() if measured}
-        if not nodes and self._reported:
+        if not self._reported:
+            raise Fault(f"{source} has no measurement of any node")
+        if not nodes:
             raise NothingCounts(f"{source} has no measurement that counts: {problems}", tuple(self._node_problems))
         return Loads(nodes, window_end, problems, tuple(self._node_problems), self._unknown_node)
 

@@ -135,6 +135,7 @@ class LoadCollector:
         going_on = "the last ones count" if self._has_loads else "every node counts alike"
         if self._loads.latest is None:  # so that explain shows why decisions had none
             self._loads.publish(NO_LOADS, about=f"no loads: {why[:MOST_OF_CAUSE]}")
+            self._known.set(0, plugin=self._plugin)
         self._events.failing(FAILED, f"{self._plugin}: node loads cannot be fetched; {going_on}: {why[:MOST_OF_CAUSE]}")
         log.warning(f"Node loads cannot be fetched; {going_on}", source=self._source.address, err=why)
 
