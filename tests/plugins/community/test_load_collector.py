@@ -11,7 +11,7 @@ from mooring.objects import ObjectMeta
 from mooring.plugins.community.trimaran import LoadVariationRiskBalancing
 from mooring.plugins.community.trimaran.load_checks import MOST_NODE_PROBLEMS, MOST_PER_NODE
 from mooring.plugins.community.trimaran.load_sources import MeasuredNode, MeasuredNodeStatus
-from mooring.plugins.community.trimaran.loads import STALE_SECONDS, LoadMeasurement, Loads
+from mooring.plugins.community.trimaran.loads import AHEAD_SECONDS, STALE_SECONDS, LoadMeasurement, Loads
 from mooring.testing import Services, a_plugin
 
 WATCHER = "http://load-watcher.example/watcher"
@@ -187,6 +187,15 @@ async def test_nodes_that_were_measured_long_ago_do_not_count_and_others_do():
     loads = await started(services)
     assert set(loads.nodes) == {"one"}
     assert loads.problems == "1 stale, such as two"
+
+
+async def test_a_node_whose_clock_is_ahead_does_not_count_and_others_do():
+    services = Services(objects={MeasuredNode: [a_node("one"), a_node("two")]})
+    services.resource_metrics.used = [in_use(services), in_use(services, "two", age=-2 * AHEAD_SECONDS)]
+    loads = await started(services)
+    assert set(loads.nodes) == {"one"}
+    assert loads.problems == "1 from the future, such as two"
+    assert events(services) == [("two", "Warning", "FutureNodeLoad")]
 
 
 LIES = {

@@ -6,7 +6,7 @@ from bisect import insort
 from collections.abc import Set
 
 from mooring.base.errors import Fault
-from mooring.plugins.community.trimaran.loads import IMPOSSIBLE, STALE, LoadMeasurement, Loads, NodeProblem
+from mooring.plugins.community.trimaran.loads import IMPOSSIBLE, LoadMeasurement, Loads, NodeProblem
 
 MOST_PERCENT = 10_000.0
 """More than a hundred times what a node has is no load."""
@@ -53,14 +53,14 @@ class LoadChecks:
         else:
             found.append(measured)
 
-    def add_stale(self, node: str) -> None:
-        """A node that was measured too long ago."""
+    def add_misdated(self, node: str, cause: str) -> None:
+        """A node that was measured too long ago, or is yet to be measured."""
         self._reported += 1
         if self._known and node not in self._known:
             self._reject_unknown(node)
             return
-        self._blame(node, STALE)
-        self._reject(STALE, node)
+        self._blame(node, cause)
+        self._reject(cause, node)
 
     def loads(self, source: str, window_end: float) -> Loads:
         """What counts. Raises Fault if that is nothing."""

@@ -13,17 +13,25 @@ from mooring.base.errors import Fault
 from mooring.framework import Background, Log, Metrics, ProblemReports, Published
 from mooring.plugins.community.trimaran.load_checks import NothingCounts
 from mooring.plugins.community.trimaran.load_sources import LoadSource
-from mooring.plugins.community.trimaran.loads import IMPOSSIBLE, NO_LOADS, STALE, STALE_SECONDS, Loads, NodeProblem
+from mooring.plugins.community.trimaran.loads import (
+    AHEAD,
+    AHEAD_SECONDS,
+    IMPOSSIBLE,
+    NO_LOADS,
+    STALE,
+    STALE_SECONDS,
+    Loads,
+    NodeProblem,
+)
 
 REFRESH_SECONDS = 30.0
 MOST_OF_CAUSE = 300
-AHEAD_SECONDS = 60.0
-"""A source whose clock is further ahead is wrong: its measurements would never become stale."""
 
 FAILED, UNKNOWN_NODES, RECOVERED = "LoadSourceFailed", "LoadSourceHasUnknownNodes", "LoadSourceRecovered"
 NODE_EVENTS = {
     IMPOSSIBLE: ("ImpossibleNodeLoad", "reports a load of this node that is impossible"),
     STALE: ("StaleNodeLoad", f"has measured this node more than {STALE_SECONDS / 60:.0f} minutes ago"),
+    AHEAD: ("FutureNodeLoad", f"has measured this node more than {AHEAD_SECONDS:.0f} s from now; check its clock"),
 }
 """By cause: the reason of the event on the node, and what the source did."""
 

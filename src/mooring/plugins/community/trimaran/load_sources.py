@@ -24,11 +24,14 @@ from mooring.objects.wire import Wire
 from mooring.plugins.community.trimaran.args import PROMETHEUS, MetricProviderSpec, TrimaranArgs
 from mooring.plugins.community.trimaran.load_checks import LoadChecks
 from mooring.plugins.community.trimaran.loads import (
+    AHEAD,
+    AHEAD_SECONDS,
     AVERAGE,
     CPU,
     DEVIATION,
     LATEST,
     MEMORY,
+    STALE,
     STALE_SECONDS,
     LoadMeasurement,
     Loads,
@@ -239,11 +242,12 @@ class MetricsApi:
 
     async def fetch(self) -> Loads:
         uses = await self._uses.fetch()
-        checks, oldest, end = _checks(self._nodes), self._clock.now() - STALE_SECONDS, 0.0
+        checks, now, end = _checks(self._nodes), self._clock.now(), 0.0
         for use in uses:
             node = self._nodes.get(use.node)
-            if use.measured_at < oldest:
-                checks.add_stale(use.node)
+            if not now - STALE_SECONDS <= use.measured_at <= now + AHEAD_SECONDS:
+                # The time is that of the node's own clock: one that is wrong must not cost the loads of the others.
+                checks.add_misdated(use.node, STALE if use.measured_at < now else AHEAD)
                 continue
             end = max(end, use.measured_at)
             cpu, memory = (node.cpu_milli, node.memory_bytes) if node is not None else (0, 0)

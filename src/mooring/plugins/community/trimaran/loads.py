@@ -8,8 +8,10 @@ import msgspec
 
 STALE_SECONDS = 300.0
 """Measurements that ended so long ago count no more; a load watcher averages over as much."""
+AHEAD_SECONDS = 60.0
+"""A clock that is further ahead is wrong: its measurements would never become stale."""
 CPU, MEMORY = "CPU", "Memory"
-IMPOSSIBLE, STALE = "impossible", "stale"
+IMPOSSIBLE, STALE, AHEAD = "impossible", "stale", "from the future"
 AVERAGE, DEVIATION, LATEST, UNNAMED = "AVG", "STD", "Latest", ""
 
 
