@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
+from tests.plugins.verdicts import requeues
 
 from mooring.framework import Plan, Pod, Refusal
 from mooring.objects.meta import ObjectMeta
 from mooring.plugins.community.capacity_scheduling import CapacityScheduling
 from mooring.plugins.community.capacity_scheduling.plugin import BEING_EVICTED
-from mooring.plugins.community.capacity_scheduling.quotas import ElasticQuota, ElasticQuotaSpec
+from mooring.plugins.community.capacity_scheduling.quotas import ElasticQuota, ElasticQuotaSpec, ElasticQuotaStatus
 from mooring.plugins.default.node_affinity import NodeAffinity
 from mooring.plugins.default.node_resources_fit import NodeResourcesFit
 from mooring.testing import Services, a_cluster, a_cycle, a_node, a_plugin, a_pod
@@ -279,3 +281,21 @@ def test_the_oldest_quota_of_a_namespace_counts_and_the_others_are_named():
         "quota a/quota: 0 of 0 cpu in use, 4 at most",
         "quota a/also does not count: the namespace has an older one",
     ]
+
+
+WITH_USE = msgspec.structs.replace(TWO[0], status=ElasticQuotaStatus(used={"cpu": "2"}))
+WITH_MORE = a_quota("a", min={"cpu": 12}, max={"cpu": 16})
+
+CHANGES: dict[str, tuple[ElasticQuota | None, ElasticQuota | None, bool]] = {
+    "a quota that is added": (None, TWO[0], True),
+    "one that is deleted": (TWO[0], None, True),
+    "one with other limits": (TWO[0], WITH_MORE, True),
+    "what is used of it": (TWO[0], WITH_USE, False),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "helps"), CHANGES.values(), ids=CHANGES.keys())
+@pytest.mark.parametrize("team", ["a", "b"])
+def test_a_rejected_pod_is_requeued_when_limits_change_and_not_when_a_status_does(team, before, after, helps):
+    assert requeues(World(*TWO).plugin, a_pod_of(team), before, after) == helps
+    assert requeues(World(*TWO, compatibility=COMPATIBLE).plugin, a_pod_of(team), before, after)

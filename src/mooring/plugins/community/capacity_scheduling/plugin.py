@@ -87,7 +87,10 @@ class CapacityScheduling(Plugin):
     def events(self) -> Iterable[Hint]:
         if self._is_compatible:
             return [Hint(POD, Action.DELETE), Hint(ElasticQuota)]
-        return [Hint(POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN), Hint(ElasticQuota)]
+        return [
+            Hint(POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN),
+            Hint(ElasticQuota, Action.ALL, _changes_limits, per_template=True),
+        ]
 
     def pre_enqueue(self, pod: Pod) -> Refusal | None:
         return UNDER_WAY if self._preemptions.is_under_way(pod.uid) else None
@@ -282,6 +285,11 @@ class CapacityScheduling(Plugin):
         if used > least:
             text += f", {shown_amount(resource, used - least)} borrowed"
         return text + (f", {shown_amount(resource, most)} at most" if most is not None else "")
+
+
+def _changes_limits(_pod: Pod, old: ElasticQuota | None, new: ElasticQuota | None) -> bool:
+    """The controller writes `status.used` whenever a pod of the namespace starts or ends: that helps no pod."""
+    return old is None or new is None or old.spec != new.spec
 
 
 def _refusal(state: Preemptor, quota: Quota, own: Amounts, every: Amounts) -> Refusal | None:
