@@ -82,6 +82,21 @@ def test_a_pod_is_evicted(tolerating, compatibility):
     assert victims(preempt(tolerating, compatibility=compatibility)) == ["running"]
 
 
+RETRIES = {
+    "when the toleration ends": ("40", "mooring", [30.0]),
+    "not at once, where it ends soon": ("11", "mooring", [10.0]),
+    "by the queue, where it ends in more than five minutes": ("311", "mooring", [None]),
+    "by an event, where it never ends": ("-1", "mooring", [None]),
+    "by an event, in scheduler-plugins": ("40", "scheduler-plugins", [None]),
+}
+
+
+@pytest.mark.parametrize(("seconds", "compatibility", "after"), RETRIES.values(), ids=RETRIES.keys())
+def test_a_pod_is_tried_again(seconds, compatibility, after):
+    decision = preempt(a_class(minimum="200", seconds=seconds), compatibility=compatibility)
+    assert [remedy.retry_after for remedy in decision.post_filtered.remedies] == after
+
+
 def test_a_pod_that_is_not_scheduled_by_its_conditions_is_spared():
     assert victims(preempt(a_class(minimum="200", seconds="1"), scheduled_before=None)) == []
 

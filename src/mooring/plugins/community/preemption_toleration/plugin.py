@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
+
 from mooring.base.errors import PluginFault
 from mooring.framework import (
     UNRESOLVABLE,
@@ -34,6 +37,11 @@ from mooring.plugins.default.default_preemption.plugin import (
     DefaultPreemptionArgs,
 )
 from mooring.plugins.default.default_preemption.search import NO_VICTIMS, Search
+
+SOONEST_RETRY_SECONDS = 10.0
+"""Many tolerations may end one after the other, and each search visits every node."""
+LATEST_RETRY_SECONDS = 300.0
+"""The queue retries an unschedulable pod after five minutes in any case."""
 
 
 class PreemptionTolerationArgs(DefaultPreemptionArgs):
@@ -76,25 +84,32 @@ class PreemptionToleration(DefaultPreemption):
                 chosen = search.candidates.least_disruptive(what_if.seed)
                 return Plan(nominate=chosen.node, evict=chosen.victims, candidates=search.candidates)
             return self._no_candidate(search, len(nodes), len(every_node))
-        tolerant = self._tolerant_search(pod, what_if, every_node)
+        tolerant, ends = self._tolerant_search(pod, what_if, every_node)
         tolerant.run(nodes, wanted)
         if not tolerant.candidates:
-            return self._no_candidate(tolerant, len(nodes), len(every_node))
+            return self._no_candidate(tolerant, len(nodes), len(every_node), self._seconds_until(ends))
         chosen = least_disruptive(tolerant.candidates, what_if.seed)
         return Plan(nominate=chosen.node, evict=chosen.victims, candidates=tolerant.candidates)
 
-    def _tolerant_search(self, pod: Pod, what_if: WhatIf, every_node: NodeRows) -> TolerantSearch:
+    def _tolerant_search(
+        self, pod: Pod, what_if: WhatIf, every_node: NodeRows
+    ) -> tuple[TolerantSearch, Iterable[float]]:
+        """The search, and when the tolerations end that it meets."""
         now = self._clock.now()
+        ends: set[float] = set()
 
         def is_exempt(victim: PlacedPod) -> bool:
             try:
-                return self._tolerations.is_exempt(victim, pod, now)
+                until = self._tolerations.exempt_until(victim, pod)
             except ClassMissing:
                 if self._is_compatible:
                     raise
                 return False  # a class that is gone tolerates nothing; it must not protect its whole node
+            if until > now:
+                ends.add(until)
+            return until > now
 
-        return TolerantSearch(
+        search = TolerantSearch(
             pod,
             what_if,
             self._all_budgets,
@@ -102,15 +117,26 @@ class PreemptionToleration(DefaultPreemption):
             is_exempt,
             no_victims if self._is_compatible else lambda _node, _pod: NO_VICTIMS,
         )
+        return search, ends
 
-    def _no_candidate(self, search: Search | TolerantSearch, tried: int, nodes: int) -> Refusal:
+    def _seconds_until(self, ends: Iterable[float]) -> float | None:
+        """How long until the first of them: no event reports the end of a toleration."""
+        seconds = min(ends, default=math.inf) - self._clock.now()
+        if self._is_compatible or seconds > LATEST_RETRY_SECONDS:
+            return None
+        return max(seconds, SOONEST_RETRY_SECONDS)
+
+    def _no_candidate(
+        self, search: Search | TolerantSearch, tried: int, nodes: int, retry_after: float | None = None
+    ) -> Refusal:
         if faults := search.faults:
             raise PluginFault(self.name, ", ".join(faults) if len(faults) == 1 else f"[{', '.join(faults)}]")
         refused = search.refused()
         reasons = refused.reasons()
         if tried < nodes:
             reasons[NOT_HELPFUL] = nodes - tried
-        return PostFilterRefusal(no_node_available(nodes, reasons), nominate="", tried=refused)
+        message = no_node_available(nodes, reasons)
+        return PostFilterRefusal(message, nominate="", tried=refused, retry_after=retry_after)
 
 
 def _is_any_terminating(pod: Pod, refused: Diagnosis) -> bool:

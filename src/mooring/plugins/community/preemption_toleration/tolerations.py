@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import msgspec
@@ -20,6 +21,7 @@ from mooring.objects.wire import Wire
 PREFIX = "preemption-toleration.scheduling.x-k8s.io/"
 MINIMUM_PRIORITY = PREFIX + "minimum-preemptable-priority"
 TOLERATION_SECONDS = PREFIX + "toleration-seconds"
+NOT_EXEMPT = -math.inf
 _WHOLE = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
 
@@ -78,21 +80,19 @@ class PreemptionTolerations:
             if each.value < preemptor.priority and (toleration := toleration_of(each)) is not None
         )
 
-    def is_exempt(self, victim: PlacedPod, preemptor: Pod, now: float) -> bool:
-        """Raises `ClassMissing`."""
+    def exempt_until(self, victim: PlacedPod, preemptor: Pod) -> float:
+        """Until when it is exempt from this pod: infinite for as long as nothing changes. Raises `ClassMissing`."""
         pod = self._pods.get(victim.name, victim.namespace)
         if pod is None or not pod.spec.priority_class_name:
-            return False
+            return NOT_EXEMPT
         of_victim = self._classes.get(pod.spec.priority_class_name)
         if of_victim is None:
             raise ClassMissing(pod.spec.priority_class_name)
         toleration = toleration_of(of_victim)
         if toleration is None or preemptor.priority >= toleration.minimum_priority:
-            return False
-        if toleration.seconds < 0:
-            return True
+            return NOT_EXEMPT
         scheduled_at = _scheduled_at(pod)
-        return scheduled_at is None or scheduled_at + toleration.seconds > now
+        return math.inf if toleration.seconds < 0 or scheduled_at is None else scheduled_at + toleration.seconds
 
 
 def _scheduled_at(pod: ClassedPod) -> float | None:
