@@ -308,7 +308,7 @@ class NetworkOverhead(Plugin):
             self._log.warning(
                 f"The {kind} is missing; pods are placed without network requirements",
                 name=name,
-                namespaces=self._namespaces,
+                namespaces=", ".join(self._namespaces),
             )
         elif not is_missing:
             self._missing.discard(what)
