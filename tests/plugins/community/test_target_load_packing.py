@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.plugins.community.trimaran_loads import cpu, memory, score
+from tests.plugins.community.trimaran_loads import a_load_plugin, cpu, memory, score, services_with
 
 from mooring.base.clock import timestamp
 from mooring.base.errors import OperatorMistake
 from mooring.objects.core import Container, ResourceRequirements
 from mooring.plugins.community.trimaran import TargetLoadPacking
-from mooring.testing import Services, a_plugin, a_pod
+from mooring.testing import Services, a_cluster, a_node, a_plugin, a_pod, scored_one_by_one
 
 NOW = 1_700_000_000.0
 
@@ -54,6 +54,19 @@ def test_the_score_follows_from_the_predicted_load(loads, pod, expected):
 
 def test_the_target_may_be_another():
     assert score(TargetLoadPacking, cpu(60), a_pod_using(limit="400m"), target_utilization=70) == 100
+
+
+@pytest.mark.parametrize("compatibility", ["mooring", "scheduler-plugins"])
+def test_each_profile_has_its_own_arguments(compatibility):
+    services = services_with({"node": cpu(50)})
+    cluster = a_cluster(a_node("node", cpu="4"), services=services)
+    scores = {60: {"node": 100}, 30: {"node": 17}}
+    profiles = {
+        target: a_load_plugin(TargetLoadPacking, services, target_utilization=target, compatibility=compatibility)
+        for target in scores
+    }
+    pod = a_pod_using(limit="400m")
+    assert {target: scored_one_by_one(plugin, pod, cluster) for target, plugin in profiles.items()} == scores
 
 
 def test_a_pod_that_started_long_ago_is_in_the_measurements():
