@@ -39,8 +39,8 @@ def controllers(kubeconfig: str | None, context: str | None, secure_port: int, *
     """Keep the status of PodGroups and ElasticQuotas, and report what cannot work, until Ctrl-C.
 
     Schedulers do not need it; people and workload controllers read it. A controller begins once its kind is
-    installed. Of several replicas one writes: that which holds the lease mooring-controllers. `mooring up` runs them
-    already; in a cluster, `mooring manifests --controllers` writes what is needed.
+    installed. Of several replicas one writes: that which holds the lease mooring-controllers. `mooring up` and
+    `mooring cluster` run them already; elsewhere, `mooring manifests --controllers` writes what is needed.
 
     \b
     Example:
