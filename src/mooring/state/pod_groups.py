@@ -35,6 +35,11 @@ class PodGroupMembers:
         if pod.is_bound:
             self._tried.discard(pod.uid)
 
+    def _put_pending(self, pod: Pod) -> None:
+        self._unscheduled.pop(pod.uid, None)
+        if pod.uid not in self._scheduled:
+            self._unscheduled[pod.uid] = pod
+
     def _count(self, pod: PlacedPod, by: int) -> None:
         if pod.is_preempted:
             self._preempted_count += by
@@ -92,10 +97,11 @@ class PodGroupIndex:
     def groups(self) -> Mapping[Key, PodGroupMembers]:
         return self._groups
 
-    def add_pending(self, pod: Pod, *, is_placed: bool) -> None:
-        """`is_placed`: it is assumed on a node, so it does not count as unscheduled."""
-        if not is_placed and (name := pod.pod_group_name):
-            self._of(pod.namespace, name)._unscheduled[pod.uid] = pod
+    def put_pending(self, pod: Pod) -> None:
+        """The pod has no node, or its object changed. While it is assumed on a node, it does not count as
+        unscheduled."""
+        if name := pod.pod_group_name:
+            self._of(pod.namespace, name)._put_pending(pod)
 
     def remove_pending(self, pod: Pod) -> None:
         key = (pod.namespace, pod.pod_group_name or "")

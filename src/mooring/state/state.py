@@ -162,7 +162,9 @@ class State:
                 self._relabel(old, pod)
             return old
         if old is not None:
-            self._remove(old)
+            self._take(old)
+            if old.group and (old.namespace, old.group) != (pod.namespace, pod.group):
+                self._pod_groups.take(old, None)
         self._add(pod)
         return old
 
@@ -312,11 +314,15 @@ class State:
     # Pending pods
 
     def set_pending(self, pod: Pod) -> None:
-        self.remove_pending(pod.uid)
+        old = self._waiting.pop(pod.uid, None)
+        if old is not None:
+            self._waiting_classes.take(old)
+            if (old.namespace, old.pod_group_name) != (pod.namespace, pod.pod_group_name):
+                self._pod_groups.remove_pending(old)
         self._waiting[pod.uid] = pod
         self._waiting_classes.put(pod)
         if pod.spec.scheduling_group is not None:
-            self._pod_groups.add_pending(pod, is_placed=pod.uid in self._pods)
+            self._pod_groups.put_pending(pod)
 
     def remove_pending(self, uid: str) -> Pod | None:
         pod = self._waiting.pop(uid, None)
