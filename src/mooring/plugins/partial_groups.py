@@ -16,13 +16,15 @@ from mooring.framework import Clock, PlacedPod, Pod
 MOST_KEPT = 10_000
 RECENT_SECONDS = 600.0
 """Members that run for longer, when their group is first seen in part, are not those of a crash between bindings."""
+EVICTED_AGAIN_SECONDS = 30.0
+"""So long after an eviction, members that it has failed for are evicted again."""
 
 
 class _Seen(NamedTuple):
     """A group that was seen in part."""
 
-    member: str
-    """The uid of one that was bound then. Once it is not any more, the group is judged again."""
+    members: frozenset[str]
+    """The uids of those that were bound then. Once none of them is any more, the group is judged again."""
     since: float | None
     """None: it was complete before, as its members show."""
 
@@ -52,12 +54,18 @@ class PartialGroups:
         if not bound or len(bound) >= least or uid in self._were_complete:
             return None
         seen = self._seen.get(uid)
-        if seen is None or seen.member != bound[0].uid:
+        if seen is None or not any(pod.uid in seen.members for pod in bound):
             _make_room(self._seen)
             was_complete = self._run_for_long(bound) or _are_replacements(pending, bound, least)
-            seen = _Seen(bound[0].uid, None if was_complete else self._clock.monotonic())
+            seen = _Seen(frozenset(pod.uid for pod in bound), None if was_complete else self._clock.monotonic())
             self._seen[uid] = seen
         return self.seconds_known(uid, timeout_seconds)
+
+    def note_eviction(self, uid: str, timeout_seconds: float) -> None:
+        """The bound ones are being evicted. Those that stay all the same are evicted again, but not at once."""
+        if (seen := self._seen.get(uid)) is not None:
+            since = self._clock.monotonic() - timeout_seconds + EVICTED_AGAIN_SECONDS
+            self._seen[uid] = seen._replace(since=since)
 
     def seconds_known(self, uid: str, timeout_seconds: float) -> float | None:
         """The last result of `seconds_left`, as of now. None also for a group that has not been judged."""

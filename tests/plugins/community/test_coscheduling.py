@@ -264,6 +264,15 @@ def test_bound_members_alone_are_evicted_after_the_time_to_wait():
     assert plan.eviction_message == "pod group default/train cannot be completed: 1 of 2 pods bound"
 
 
+def test_bound_members_are_evicted_for_the_first_that_does_not_fit_only():
+    """Each eviction is a request: not one for each pair of a bound and a pending member."""
+    pending = [a_member("b"), a_member("c")]
+    world = World(a_group(members=3, schedule_timeout_seconds=30), pods=[a_member("a", node="node"), *pending])
+    world.post_filter(pending[0])
+    world.services.clock.advance(30)
+    assert [type(world.post_filter(pod)) for pod in pending] == [Plan, PostFilterRefusal]
+
+
 LEFT_ALONE = {
     "it has run": ({"status": CoschedulingGroupStatus(phase="Running")}, {}),
     "a member has ended": ({"status": CoschedulingGroupStatus(phase="Scheduling", succeeded=1)}, {}),
@@ -286,9 +295,10 @@ def test_bound_members_are_left_alone(more, arguments):
 
 @pytest.mark.parametrize(("minutes", "is_evicted"), [(1, True), (11, False)])
 def test_members_that_have_run_for_long_are_left_alone_after_a_restart(minutes: int, is_evicted: bool):
-    pending = a_member("b")
-    world = World(a_group(schedule_timeout_seconds=30), pods=[pending])
+    world = World(a_group(schedule_timeout_seconds=30), pods=[])
     started = world.services.clock.now() - minutes * 60
+    pending = a_member("b", created=started - 1)
+    world.services.state.set_pending(pending)
     world.services.state.set_pod(msgspec.structs.replace(placed(a_member("a"), "node"), started=started))
     world.post_filter(pending)
     world.services.clock.advance(30)
@@ -326,6 +336,17 @@ def test_a_group_that_was_complete_keeps_its_members_when_one_is_lost():
     replacement = a_member("c")
     for _ in range(2):
         assert not isinstance(world.post_filter(replacement), Plan)
+        world.services.clock.advance(600)
+
+
+def test_a_group_that_was_complete_at_a_restart_keeps_its_members_when_one_is_lost():
+    """With more members than it needs: the pending ones are as old as those that run, and replace none."""
+    running, pending = [a_member(name, node="node") for name in "ab"], [a_member(name) for name in "cd"]
+    world = World(a_group(schedule_timeout_seconds=30), pods=[*running, *pending])
+    world.post_filter(pending[0])
+    world.services.state.remove_pod(running[0].uid)
+    for _ in range(2):
+        assert not isinstance(world.post_filter(pending[0]), Plan)
         world.services.clock.advance(600)
 
 

@@ -8,6 +8,7 @@ from tests.scheduler.pod_groups.scene import GANGS, PREEMPTION, TOPOLOGY, Scene,
 
 from mooring.base.clock import timestamp
 from mooring.framework import Cycle, NodeView, Plugin, Pod, PodGroupPlan, Wait
+from mooring.objects import Kind
 from mooring.objects.pod_groups import PodGroup
 from mooring.testing import a_node_object, a_pod, a_pod_group
 from mooring_conformance.pod_groups import settle
@@ -228,6 +229,53 @@ def test_the_time_out_starts_again_for_other_pods():
         assert sorted(scene.client.deleted) == ["default/again-0", "default/again-1"]
 
     played(GANGS, story)
+
+
+def evictions_that_fail(scene: Scene, failures: dict[str, int]) -> list[str]:
+    """Pods that the API server deletes are gone at once; of these pods, so many requests fail before. Every request."""
+    requests: list[str] = []
+
+    async def delete(_kind: Kind, name: str, *_: object, **_more: object) -> None:
+        requests.append(name)
+        if failures.get(name, 0) > 0:
+            failures[name] -= 1
+            raise RuntimeError("no response")
+        scene.client.deleted.append(f"default/{name}")
+        scene.delete(scene.known[name])
+
+    scene.client.delete = delete  # type: ignore[method-assign, assignment]
+    return requests
+
+
+def test_a_pod_that_could_not_be_evicted_is_evicted_again():
+    """Also if others are gone then: that fewer pods are left than the gang needs does not mean that it was complete."""
+
+    async def story(scene: Scene) -> None:
+        after_a_crash(scene, started_ago=30)
+        evictions_that_fail(scene, {"gang-1": 1})
+        await until_timed_out(scene)
+        assert scene.client.deleted == ["default/gang-0"]
+        scene.add(a_pod("new", cpu=1, group="gang", created=scene.clock.now()))
+        for _ in range(4):
+            await scene.passes(seconds=BACKOFF_SECONDS)
+        assert scene.client.deleted == ["default/gang-0", "default/gang-1"]
+
+    played(GANGS, story)
+
+
+@pytest.mark.parametrize("gates", [GANGS, PREEMPTION], ids=["gangs", "preemption"])
+def test_evictions_that_always_fail_are_repeated_at_intervals(gates):
+    """A failure requeues the pods at once: without an interval, requests would follow each other without a pause."""
+
+    async def story(scene: Scene) -> None:
+        after_a_crash(scene)
+        requests = evictions_that_fail(scene, dict.fromkeys(["gang-0", "gang-1"], 1000))
+        await until_timed_out(scene)
+        for _ in range(4):
+            await scene.passes(seconds=BACKOFF_SECONDS)
+        assert len(requests) == 3, "at 300, 330 and 360 s, and of the first pod only"
+
+    played(gates, story)
 
 
 class Hold(Plugin):

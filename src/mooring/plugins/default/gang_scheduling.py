@@ -156,6 +156,7 @@ class GangScheduling(Plugin):
         left = self._partial.seconds_left(group.uid, least, bound, members.unscheduled, self._timeout_seconds)
         if left is None or left > 0:
             return None
+        self._partial.note_eviction(group.uid, self._timeout_seconds)
         return PodGroupPlan(bound, why_evicted(group.key, len(bound), least))
 
     def explain(self, pod: Pod) -> Iterable[str]:

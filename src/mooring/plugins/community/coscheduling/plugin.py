@@ -196,6 +196,7 @@ class Coscheduling(Plugin):
             return Refusal(NO_GROUP_HERE) if self._is_compatible or group_name(pod.labels) else Refusal()
         assigned, least = self._members.assigned(group), group.spec.min_member
         if len(assigned) >= least:
+            self._partial.complete(group.metadata.uid)  # perhaps since before a restart: Permit did not see it then
             return Refusal()
         if not self._is_compatible:
             if left := self._failures.seconds_left(group):
@@ -223,13 +224,15 @@ class Coscheduling(Plugin):
         if not bound or group.status.has_run:
             return None
         pending = self._members.of(group).pending
-        left = self._partial.seconds_left(group.metadata.uid, least, bound, pending, self._wait_seconds(group))
+        uid, wait_seconds = group.metadata.uid, self._wait_seconds(group)
+        left = self._partial.seconds_left(uid, least, bound, pending, wait_seconds)
         if left is None:
             return None
         if left:
             return PostFilterRefusal(
                 f"PodGroup {group.key} is partly bound ({len(bound)} of {least})", retry_after=left
             )
+        self._partial.note_eviction(uid, wait_seconds)
         return Plan(
             evict=bound,
             eviction_message=why_evicted(group.key, len(bound), least),
