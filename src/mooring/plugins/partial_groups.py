@@ -16,6 +16,8 @@ from mooring.framework import Clock, PlacedPod, Pod
 MOST_KEPT = 10_000
 RECENT_SECONDS = 600.0
 """Members that run for longer, when their group is first seen in part, are not those of a crash between bindings."""
+SKEW_SECONDS = 60.0
+"""Members that start later than that in the future show a clock that their ages cannot be measured by."""
 EVICTED_AGAIN_SECONDS = 30.0
 """So long after an eviction, members that it has failed for are evicted again."""
 
@@ -75,8 +77,11 @@ class PartialGroups:
         return max(0.0, seen.since + timeout_seconds - self._clock.monotonic())
 
     def _run_for_long(self, bound: Sequence[PlacedPod]) -> bool:
-        before = self._clock.now() - RECENT_SECONDS
-        return any(pod.started is not None and pod.started < before for pod in bound)
+        """Whether one has, or may have: in a simulation, pods of a snapshot start after the clock does."""
+        now = self._clock.now()
+        return any(
+            pod.started is not None and not now - RECENT_SECONDS <= pod.started <= now + SKEW_SECONDS for pod in bound
+        )
 
 
 def members_bound(scheduled: Sequence[PlacedPod]) -> tuple[PlacedPod, ...]:
@@ -98,13 +103,13 @@ def _are_replacements(pending: Sequence[Pod], bound: Sequence[PlacedPod], least:
     """Whether pending members replace others that were bound.
 
     All members that a group needs exist before the first one is bound. Where too few of today's are as old as that,
-    others existed then.
+    others existed then. A pod without a time of creation is one that a simulation makes: for a pod that is drained.
     """
     started = min((pod.started for pod in bound if pod.started is not None), default=None)
     if started is None:
         return False
-    created = (pod.metadata.creation_timestamp for pod in pending)
-    return len(bound) + sum(not at or parse_timestamp(at) <= started for at in created) < least
+    created = (at for pod in pending if (at := pod.metadata.creation_timestamp))
+    return len(bound) + sum(parse_timestamp(at) <= started for at in created) < least
 
 
 def _make_room(kept: dict[str, Any]) -> None:

@@ -158,6 +158,7 @@ LEFT_ALONE = {
         "started_ago": 30,
         "created_ago": 29,
     },
+    "pods that start in the future: by this clock their age is unknown": {"started_ago": -3600, "created_ago": -3000},
     "a pod that is bound alone, where two more are too young": {"bound": 1, "started_ago": 30, "created_ago": 29},
 }
 

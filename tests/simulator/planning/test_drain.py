@@ -8,7 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from mooring.base.clock import timestamp
 from mooring.base.errors import OperatorMistake
+from mooring.framework.gates import read_gates
 from mooring.objects import OwnerReference, Pod
 from mooring.objects.core import PodCondition, PodStatus
 from mooring.objects.meta import ObjectMeta
@@ -17,7 +19,7 @@ from mooring.objects.selectors import LabelSelector
 from mooring.simulator import Cluster, drain_check
 from mooring.simulator.planning.budgets import SEVERAL
 from mooring.simulator.planning.drain import DAEMON, LOCAL_STORAGE, NO_CONTROLLER, STATIC
-from mooring.testing import a_node_object, a_pod
+from mooring.testing import a_node_object, a_pod, a_pod_group
 from mooring.testing.builders import a_constraint
 
 
@@ -176,3 +178,15 @@ def test_a_pod_that_is_being_deleted_is_not_created_again():
 def test_unknown_nodes_are_named_all_at_once():
     with pytest.raises(OperatorMistake, match=r"(?s)2 problems.*aa.*Did you mean \"a\".*zz"):
         drain_check(a_cluster(), ["aa", "zz"])
+
+
+def test_a_gang_that_runs_is_not_taken_for_one_that_a_crash_left():
+    """Its drained pod fits nowhere, and is created again without a time of creation: the others stay."""
+    gang = [owned(f"gang-{at}", "ab"[at // 2], group="gang", created=2e9 - 90) for at in range(4)]
+    for pod in gang:
+        pod.status.start_time = timestamp(2e9)
+    cluster = a_cluster(*gang, objects=[a_pod_group("gang", min_count=4)])
+    gates = read_gates(["GenericWorkload=true", "GangScheduling=true"]).gates
+    result = drain_check(cluster, ["b"], gates=gates)
+    assert [pod.fate for pod in result.pods] == ["pending", "pending"]
+    assert result.evicted == []
