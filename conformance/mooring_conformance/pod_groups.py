@@ -117,7 +117,8 @@ class RecordingClient(ApiClient):
         )
         version = str(int(group.metadata.resource_version or "0") + 1)
         metadata = msgspec.structs.replace(group.metadata, resource_version=version)
-        group_status = msgspec.structs.replace(group.status, conditions=[written])
+        others = [each for each in group.status.conditions if each.type != written.type]
+        group_status = msgspec.structs.replace(group.status, conditions=[*others, written])
         store.changed(msgspec.structs.replace(group, metadata=metadata, status=group_status))
 
 

@@ -133,7 +133,7 @@ class Groups(RuleBasedStateMachine):
         assert members.tried_count == len(self.tried)
         pods = members.scheduled
         assert members.preempted_count == sum(pod.is_preempted for pod in pods)
-        bound = sum(pod.is_bound and not pod.is_terminating for pod in pods)
+        bound = sum(pod.is_bound and not pod.is_preempted for pod in pods)
         self.most_bound = max(self.most_bound, bound)
         assert members.most_bound_count == self.most_bound
 

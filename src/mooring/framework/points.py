@@ -265,8 +265,9 @@ class ExtensionPoints:
     def pod_group_unschedulable(self, group: PodGroup, /) -> PodGroupPlan | None:
         """Learn that a pod group does not fit, and that no preemption makes room for it. Optional.
 
-        Called once for each such attempt, of every plugin of the profile that has it, after `pod_group_post_filter`. A
-        plan evicts pods, such as members of the group that hold nodes without the others.
+        Called once for each such attempt, of every plugin of the profile that has it, after `pod_group_post_filter`;
+        not after an attempt that failed with an error. A plan evicts pods, such as members of the group that hold
+        nodes without the others; they count as victims in the metrics of preemption.
         """
         raise NotImplementedError
 

@@ -160,7 +160,8 @@ class PodGroupMembers(Protocol):
 
     @property
     def most_bound_count(self) -> int:
-        """The highest number that was bound at once, as far as this process has seen. Terminating ones do not count."""
+        """The highest number that was bound at once, as far as this process has seen, without those that a scheduler
+        evicts."""
         ...
 
     @property

@@ -21,6 +21,9 @@ POD_GROUP_SCHEDULED = "PodGroupScheduled"
 SCHEDULED, UNSCHEDULABLE, SCHEDULER_ERROR = "Scheduled", "Unschedulable", "SchedulerError"
 """The reasons of that condition."""
 
+GANG_COMPLETED = "mooring.dev/GangCompleted"
+"""Mooring's condition of a gang that was bound whole once, written when it lacks room for a pod after that."""
+
 DISRUPT_POD, DISRUPT_POD_GROUP = "Pod", "PodGroup"
 """The values of `disruptionMode`: pods of the group are preempted one by one, or all of them together."""
 
@@ -119,6 +122,11 @@ class PodGroup(KubeObject, group=GROUP, version=VERSION, plural="podgroups"):
     @property
     def is_disrupted_as_a_whole(self) -> bool:
         return self.spec.disruption_mode == DISRUPT_POD_GROUP
+
+    @property
+    def was_complete(self) -> bool:
+        """Whether it is recorded that it was bound whole once."""
+        return (condition := self.condition(GANG_COMPLETED)) is not None and condition.status == "True"
 
     def condition(self, type: str) -> Condition | None:
         return next((condition for condition in self.status.conditions if condition.type == type), None)

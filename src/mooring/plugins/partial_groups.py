@@ -7,12 +7,13 @@ was complete once is left alone: its owner decides what the loss of a member mea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from mooring.base.clock import parse_timestamp
 from mooring.framework import Clock, PlacedPod, Pod
 
+NONE: frozenset[str] = frozenset()
 MOST_KEPT = 10_000
 RECENT_SECONDS = 600.0
 """Members that run for longer, when their group is first seen in part, are not those of a crash between bindings."""
@@ -20,6 +21,7 @@ SKEW_SECONDS = 60.0
 """Members that start later than that in the future show a clock that their ages cannot be measured by."""
 EVICTED_AGAIN_SECONDS = 30.0
 """So long after an eviction, members that it has failed for are evicted again."""
+MOST_DOUBLINGS = 8
 
 
 class _Seen(NamedTuple):
@@ -27,8 +29,9 @@ class _Seen(NamedTuple):
 
     members: frozenset[str]
     """The uids of those that were bound then. Once none of them is any more, the group is judged again."""
-    since: float | None
-    """None: it was complete before, as its members show."""
+    until: float | None
+    """When they are evicted. None: never; the group was complete before, as its members show."""
+    is_evicted: bool = False
 
 
 class PartialGroups:
@@ -37,17 +40,26 @@ class PartialGroups:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._seen: dict[str, _Seen] = {}
+        self._evictions: dict[str, int] = {}
+        """How often a group was evicted. Each doubles its time-out: where no crash left the group in part, but another
+        client that binds its pods, it is soon left in peace."""
         self._were_complete: dict[str, None] = {}
 
     def complete(self, uid: str) -> None:
         """All members that the group needs may be bound now."""
         self._seen.pop(uid, None)
+        self._evictions.pop(uid, None)
         if uid not in self._were_complete:
             _make_room(self._were_complete)
             self._were_complete[uid] = None
 
     def seconds_left(
-        self, uid: str, least: int, bound: Sequence[PlacedPod], pending: Sequence[Pod], timeout_seconds: float
+        self,
+        uid: str,
+        least: int,
+        bound: Sequence[PlacedPod],
+        pending: Callable[[], Sequence[Pod]],
+        timeout_seconds: float,
     ) -> float | None:
         """The group needs `least` members, and the pending ones do not fit: for how long the bound ones stay.
 
@@ -58,23 +70,31 @@ class PartialGroups:
         seen = self._seen.get(uid)
         if seen is None or not any(pod.uid in seen.members for pod in bound):
             _make_room(self._seen)
-            was_complete = self._run_for_long(bound) or _are_replacements(pending, bound, least)
-            seen = _Seen(frozenset(pod.uid for pod in bound), None if was_complete else self._clock.monotonic())
-            self._seen[uid] = seen
-        return self.seconds_known(uid, timeout_seconds)
+            until = None
+            if not self._run_for_long(bound) and not _are_replacements(pending(), bound, least):
+                doublings = min(self._evictions.get(uid, 0), MOST_DOUBLINGS)
+                until = self._clock.monotonic() + timeout_seconds * 2**doublings
+            self._seen[uid] = _Seen(frozenset(pod.uid for pod in bound), until)
+        return self.seconds_known(uid)
 
-    def note_eviction(self, uid: str, timeout_seconds: float) -> None:
+    def note_eviction(self, uid: str) -> None:
         """The bound ones are being evicted. Those that stay all the same are evicted again, but not at once."""
-        if (seen := self._seen.get(uid)) is not None:
-            since = self._clock.monotonic() - timeout_seconds + EVICTED_AGAIN_SECONDS
-            self._seen[uid] = seen._replace(since=since)
+        if (seen := self._seen.get(uid)) is None:
+            return
+        if not seen.is_evicted:
+            _make_room(self._evictions)
+            self._evictions[uid] = self._evictions.get(uid, 0) + 1
+        self._seen[uid] = _Seen(seen.members, self._clock.monotonic() + EVICTED_AGAIN_SECONDS, is_evicted=True)
 
-    def seconds_known(self, uid: str, timeout_seconds: float) -> float | None:
+    def evicted(self, uid: str) -> frozenset[str]:
+        """The members, by uid, that were evicted last. They count for nothing while they end."""
+        seen = self._seen.get(uid)
+        return seen.members if seen is not None and seen.is_evicted else NONE
+
+    def seconds_known(self, uid: str) -> float | None:
         """The last result of `seconds_left`, as of now. None also for a group that has not been judged."""
         seen = self._seen.get(uid)
-        if seen is None or seen.since is None:
-            return None
-        return max(0.0, seen.since + timeout_seconds - self._clock.monotonic())
+        return None if seen is None or seen.until is None else max(0.0, seen.until - self._clock.monotonic())
 
     def _run_for_long(self, bound: Sequence[PlacedPod]) -> bool:
         """Whether one has, or may have: in a simulation, pods of a snapshot start after the clock does."""

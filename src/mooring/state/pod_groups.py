@@ -43,7 +43,7 @@ class PodGroupMembers:
     def _count(self, pod: PlacedPod, by: int) -> None:
         if pod.is_preempted:
             self._preempted_count += by
-        elif pod.is_bound and not pod.is_terminating:
+        elif pod.is_bound:
             self._bound_count += by
 
     def _withdraw(self, uid: str, pending: Pod | None) -> None:
@@ -74,7 +74,8 @@ class PodGroupMembers:
 
     @property
     def most_bound_count(self) -> int:
-        """The highest number that was bound at once, as far as this process has seen. Terminating ones do not count."""
+        """The highest number that was bound at once, as far as this process has seen, without those that a scheduler
+        evicts."""
         return self._most_bound_count
 
     @property

@@ -318,6 +318,16 @@ def test_a_member_that_replaces_another_is_not_one_that_a_crash_left(seconds: in
     assert isinstance(world.post_filter(pending), Plan) is is_evicted
 
 
+def test_members_that_are_being_evicted_do_not_complete_the_group():
+    """They hold their nodes until they end. Room that appears meanwhile must not bind others beside them."""
+    pending = a_member("b")
+    world = World(a_group(schedule_timeout_seconds=30), pods=[a_member("a", node="node"), pending])
+    world.post_filter(pending)
+    world.services.clock.advance(30)
+    assert isinstance(world.post_filter(pending), Plan)
+    assert isinstance(world.permit(pending), Wait)
+
+
 def test_explain_shows_how_long_bound_members_stay():
     pending = a_member("b")
     world = World(a_group(schedule_timeout_seconds=30), pods=[a_member("a", node="node"), pending])

@@ -16,7 +16,7 @@ from mooring.framework import Plugin
 from mooring.framework.gates import read_gates
 from mooring.objects import Kind, Node, Pod
 from mooring.objects.core import ObjectReference
-from mooring.objects.pod_groups import PodGroup
+from mooring.objects.pod_groups import GANG_COMPLETED, PodGroup
 from mooring.plugins.catalogue import catalogue
 from mooring.queue import Place
 from mooring.scheduler.cycle.reporting import Reporter
@@ -42,6 +42,8 @@ class SceneClient(RecordingClient):
         super().__init__(clock)
         self.disrupted: dict[str, tuple[str, str]] = {}
         """The reason and the message of each pod's DisruptionTarget condition."""
+        self.completed: list[str] = []
+        """The groups that were reported to have been bound whole, at each report."""
         self.may_delete = asyncio.Event()
         self.may_delete.set()
 
@@ -58,6 +60,8 @@ class SceneClient(RecordingClient):
         for condition in body["status"].get("conditions", ()):
             if condition["type"] == "DisruptionTarget":
                 self.disrupted[name] = condition["reason"], condition["message"]
+            elif condition["type"] == GANG_COMPLETED:
+                self.completed.append(name)
         return await super().patch(kind, name, namespace, body, subresource=subresource, form=form)
 
     async def delete(

@@ -113,7 +113,7 @@ class GangScheduling(Plugin):
             return Allow()
         if (members := self._groups.members(pod.namespace, name)) is None:
             raise Fault(f"pod group state for {pod.namespace}/{name} not found")
-        if self._scheduled_count(group.min_count, members) < group.min_count:
+        if self._scheduled_count(group, group.min_count, members) < group.min_count:
             # In a trial every member that can be tried is being tried: there is none to activate.
             if not cycle.is_trial:
                 self._queue.activate(members.unscheduled)
@@ -139,24 +139,31 @@ class GangScheduling(Plugin):
             if member.assumed_at is not None:
                 self._waiting_pods.reject(member.uid, self.name, GANG_FAILED)
 
-    def _scheduled_count(self, least: int, members: PodGroupMembers) -> int:
-        """Without members that are evicted because the gang could not be completed: they only count until they end."""
-        is_partial = self._evicts and members.most_bound_count < least
-        return members.scheduled_count - (members.preempted_count if is_partial else 0)
+    def _scheduled_count(self, group: PodGroup, least: int, members: PodGroupMembers) -> int:
+        """Without those that are evicted because the gang could not be completed: they hold their nodes until they
+        end."""
+        if not self._evicts or members.most_bound_count >= least:
+            return members.scheduled_count
+        evicted = self._partial.evicted(group.uid)
+        if not evicted and not members.preempted_count:
+            return members.scheduled_count
+        return sum(not member.is_preempted and member.uid not in evicted for member in members.scheduled)
 
     def pod_group_unschedulable(self, group: PodGroup) -> PodGroupPlan | None:
         """Some of its members may be bound without the others: evict them when the time-out has passed."""
         least, members = group.min_count, self._groups.members(group.namespace, group.name)
-        if not self._evicts or least is None or members is None or members.most_bound_count >= least:
+        if not self._evicts or least is None or members is None:
+            return None
+        if group.was_complete or members.most_bound_count >= least:
             return None
         scheduled = members.scheduled
         bound = members_bound(scheduled)
         if any(not member.is_bound for member in scheduled):
             return None  # their bindings are under way
-        left = self._partial.seconds_left(group.uid, least, bound, members.unscheduled, self._timeout_seconds)
+        left = self._partial.seconds_left(group.uid, least, bound, lambda: members.unscheduled, self._timeout_seconds)
         if left is None or left > 0:
             return None
-        self._partial.note_eviction(group.uid, self._timeout_seconds)
+        self._partial.note_eviction(group.uid)
         return PodGroupPlan(bound, why_evicted(group.key, len(bound), least))
 
     def explain(self, pod: Pod) -> Iterable[str]:
@@ -165,7 +172,7 @@ class GangScheduling(Plugin):
         least, members = group.min_count or 0, self._groups.members(pod.namespace, name)
         if not self._evicts or members is None or members.most_bound_count >= least:
             return
-        if (left := self._partial.seconds_known(group.uid, self._timeout_seconds)) is not None:
+        if (left := self._partial.seconds_known(group.uid)) is not None:
             yield f"gang {name}: {time_left(len(members_bound(members.scheduled)), least, left)}"
 
 

@@ -1,7 +1,7 @@
-"""The condition of a PodGroup that reports whether it was scheduled.
+"""The conditions of a PodGroup: whether it was scheduled, and that a gang was bound whole once.
 
-It is patched beside the loop, and only where it changes: a newer one replaces one that has not been sent yet. Once it
-is True it stays True. A failed patch is logged; the next attempt of the group writes it again.
+They are patched beside the loop, and only where they change: a newer one replaces one that has not been sent yet. Once
+True they stay True. A failed patch is logged; the next attempt of the group writes it again.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from mooring.base.log import Log
 from mooring.client import ApiClient
 from mooring.framework import PodGroups
 from mooring.objects.pod_groups import (
+    GANG_COMPLETED,
     POD_GROUP_SCHEDULED,
     SCHEDULED,
     SCHEDULER_ERROR,
@@ -27,6 +28,7 @@ from mooring.scheduler.cycle.pod_patches import BACKOFF, RETRIED, TRIES, is_gone
 
 MOST_PATCHES = 16
 TRUE, FALSE = "True", "False"
+COMPLETED = "Completed"
 
 Written = tuple[str, str, str]
 """Status, reason, message."""
@@ -43,7 +45,10 @@ class PodGroupConditions:
         self._groups = groups
         self._written: dict[str, Written] = {}
         """uid → the condition we wrote last; the watch may not have shown it to us yet."""
-        self._unsent: dict[str, tuple[PodGroup, dict[str, Any]]] = {}
+        self._completed: set[str] = set()
+        """The uids of gangs of which we wrote that they were bound whole, until the watch shows it."""
+        self._unsent: dict[str, tuple[PodGroup, dict[str, dict[str, Any]]]] = {}
+        """uid → the conditions by type."""
         self._sending: set[str] = set()
         """Those with a patch in flight: the next one waits for it."""
         self._tasks = BackgroundTasks()
@@ -55,29 +60,48 @@ class PodGroupConditions:
         if group is None:
             _log.error("Failed to get PodGroup for status update", podGroup=f"{namespace}/{name}")
             return
-        self._write(group, _condition_of(status))
+        if not status.is_success:
+            self._report_completed(group)
+        self._report_scheduled(group, _condition_of(status))
 
-    def _write(self, group: PodGroup, new: Written) -> None:
+    def _report_completed(self, group: PodGroup) -> None:
+        """Where a pod of the gang does not fit: another process must not take the gang for one that never was whole."""
+        members = self._groups.members(group.namespace, group.name)
+        if group.was_complete:
+            self._completed.discard(group.uid)
+        elif (
+            group.min_count is not None
+            and members is not None
+            and members.most_bound_count >= group.min_count
+            and group.uid not in self._completed
+        ):
+            self._completed.add(group.uid)
+            self._write(group, GANG_COMPLETED, (TRUE, COMPLETED, f"{group.min_count} pods were bound"), is_new=True)
+
+    def _report_scheduled(self, group: PodGroup, new: Written) -> None:
         old = self._current(group)
         if old == new or (old is not None and old[0] == TRUE and new[0] != TRUE):
             return
+        self._written[group.uid] = new
+        self._write(group, POD_GROUP_SCHEDULED, new, is_new=old is None or old[0] != new[0])
+
+    def _write(self, group: PodGroup, type: str, new: Written, *, is_new: bool) -> None:
+        """`is_new`: its status was another one, or none."""
         status, reason, message = new
         condition: dict[str, Any] = {
-            "type": POD_GROUP_SCHEDULED,
+            "type": type,
             "status": status,
             "reason": reason,
             "message": message,
             "observedGeneration": group.metadata.generation,
         }
-        if old is None or old[0] != status:
+        if is_new:
             condition["lastTransitionTime"] = timestamp(self._clock.now())
-        # The uid is a precondition: a group that was recreated under the same name is not patched.
-        body = {"metadata": {"uid": group.uid}, "status": {"conditions": [condition]}}
-        self._written[group.uid] = new
-        self._unsent[group.uid] = (group, body)
+        _, conditions = self._unsent.get(group.uid, (group, {}))
+        self._unsent[group.uid] = (group, conditions | {type: condition})
         if group.uid not in self._sending:
             self._sending.add(group.uid)
-            self._tasks.start(self._send(group.uid), f"patch the condition of pod group {group.key}")
+            self._tasks.start(self._send(group.uid), f"patch the conditions of pod group {group.key}")
 
     def _current(self, group: PodGroup) -> Written | None:
         known = group.condition(POD_GROUP_SCHEDULED)
@@ -95,7 +119,9 @@ class PodGroupConditions:
         finally:
             self._sending.discard(uid)
 
-    async def _patch(self, group: PodGroup, body: dict[str, Any]) -> None:
+    async def _patch(self, group: PodGroup, conditions: dict[str, dict[str, Any]]) -> None:
+        # The uid is a precondition: a group that was recreated under the same name is not patched.
+        body = {"metadata": {"uid": group.uid}, "status": {"conditions": list(conditions.values())}}
         try:
             await retry.retried(
                 lambda: self._client.patch(PodGroup.KIND, group.name, group.namespace, body, subresource="status"),
@@ -106,6 +132,7 @@ class PodGroupConditions:
             )
         except Exception as error:  # any error: a condition that cannot be written must not end the scheduler
             self._written.pop(group.uid, None)
+            self._completed.discard(group.uid)
             if not is_gone(error):
                 _log.error("Failed to update PodGroup status", podGroup=group.key, err=error)
 

@@ -75,6 +75,10 @@ class PreemptionsInProgress:
         victim = self._state.pod(last)
         return victim is not None and not victim.is_terminating
 
+    def is_victim(self, uid: str) -> bool:
+        """Whether the eviction of this pod is under way and has not succeeded yet."""
+        return any(uid in victims for victims in self._planned.values())
+
     def being_evicted(self) -> Sequence[PlacedPod]:
         if not self._planned and not self._evicted:
             return ()
@@ -198,6 +202,8 @@ class Preemption:
 
     def _start(self, evict: Sequence[PlacedPod], preemptor: PreemptorRef) -> None:
         victims = [victim for victim in evict if not victim.is_terminating]
+        if preemptor.message:  # it waits for no room: what is evicted already need not be evicted for it
+            victims = [victim for victim in victims if not self._in_progress.is_victim(victim.uid)]
         if not victims:
             return  # all of them are terminating already
         self._metrics.chose_victims(len(evict))

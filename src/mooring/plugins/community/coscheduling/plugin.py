@@ -223,16 +223,17 @@ class Coscheduling(Plugin):
         bound, least = members_bound(assigned), group.spec.min_member
         if not bound or group.status.has_run:
             return None
-        pending = self._members.of(group).pending
-        uid, wait_seconds = group.metadata.uid, self._wait_seconds(group)
-        left = self._partial.seconds_left(uid, least, bound, pending, wait_seconds)
+        uid = group.metadata.uid
+        left = self._partial.seconds_left(
+            uid, least, bound, lambda: self._members.of(group).pending, self._wait_seconds(group)
+        )
         if left is None:
             return None
         if left:
             return PostFilterRefusal(
                 f"PodGroup {group.key} is partly bound ({len(bound)} of {least})", retry_after=left
             )
-        self._partial.note_eviction(uid, wait_seconds)
+        self._partial.note_eviction(uid)
         return Plan(
             evict=bound,
             eviction_message=why_evicted(group.key, len(bound), least),
@@ -292,6 +293,8 @@ class Coscheduling(Plugin):
             return Refusal(NO_GROUP)
         self._yielding.discard(group.key)
         assigned = self._members.assigned(group)  # the pod is assumed, so it is among them
+        if evicted := self._partial.evicted(group.metadata.uid):
+            assigned = [each for each in assigned if each.uid not in evicted]
         if len(assigned) >= group.spec.min_member:
             self._failures.clear(group.key)
             self._partial.complete(group.metadata.uid)
@@ -337,7 +340,7 @@ class Coscheduling(Plugin):
         if gated := members.gated:
             yield f"{gated} of the members have scheduling gates"
         if len(bound := members_bound(members.assigned)) < least:
-            until_eviction = self._partial.seconds_known(group.metadata.uid, self._wait_seconds(group))
+            until_eviction = self._partial.seconds_known(group.metadata.uid)
             if bound and until_eviction is not None:
                 yield time_left(len(bound), least, until_eviction)
         if left := self._failures.seconds_left(group):
