@@ -59,10 +59,12 @@ class Stage:
         self._create(self._pods, document)
         self._created.append(name)
 
-    def members(self, *cpus: str, group: str = GANG, priority: int = 100, **spec: Any) -> None:
-        """Pods of a group, the first one with the highest priority."""
-        for number, cpu in enumerate(cpus):
-            self.pod(f"{group}-{number}", cpu, priority=priority - number, group=group, **spec)
+    def members(self, *cpus: str, group: str = GANG, priority: int = 100, **spec: Any) -> list[str]:
+        """Pods of a group, the first one with the highest priority; gives their names."""
+        names = [f"{group}-{number}" for number in range(len(cpus))]
+        for number, (name, cpu) in enumerate(zip(names, cpus, strict=True)):
+            self.pod(name, cpu, priority=priority - number, group=group, **spec)
+        return names
 
     def runs(self, name: str, node: str, cpu: str, *, priority: int = 0, group: str | None = None) -> None:
         """A pod that runs already."""
@@ -102,26 +104,46 @@ class Stage:
     # What is waited for.
 
     def bound(self, *names: str) -> None:
+        """Until they have a node, and an event."""
         for name in names:
             self._until(lambda name=name: self._get(name)["spec"].get("nodeName"), f"a node for {name}")  # type: ignore[misc]
+            self._event(name, "Scheduled")
+
+    def preempted(self, *names: str) -> None:
+        self.gone(*names)
+        for name in names:
+            self._event(name, "Preempted")
 
     def gone(self, *names: str) -> None:
         self._until(lambda: not set(names) & self._documents().keys(), f"the end of {names}")
 
-    def refused(self, name: str, text: str = "") -> None:
-        """Until its condition has such a message."""
-        self._until(lambda: text in _condition(self._get(name)).get("message", "\0"), f"{name} to be refused: {text}")
+    def refused(self, *names: str) -> None:
+        """Until they have a condition with a message, and an event."""
+        for name in names:
+            self._until(lambda name=name: _condition(self._get(name)).get("message"), f"{name} to be refused")  # type: ignore[misc]
+            self._event(name, "FailedScheduling")
 
-    def reported(self, name: str = GANG, status: str = "") -> None:
-        """Until the group has a condition, or one with this status."""
+    def reported(self, status: str, *, group: str = GANG) -> None:
+        """Until the condition of the group has this status: with False it may be one that a later cycle changes."""
 
         def look() -> bool:
-            return any(status in each[1] for each in self._conditions().get(name, ()))
+            return any(each[1] == status for each in self._conditions().get(group, ()))
 
-        self._until(look, f"a condition of {name}")
+        self._until(look, f"a condition of {group} that is {status}")
+
+    def _event(self, name: str, reason: str) -> None:
+        """Schedulers write it beside what it is about."""
+
+        def look() -> bool:
+            return any(event["regarding"]["name"] == name and event["reason"] == reason for event in self._recorded())
+
+        self._until(look, f"an event {reason} about {name}")
 
     def others_are_scheduled(self) -> None:
-        """A pod that comes last runs: by then all that came before it was tried."""
+        """A pod that comes last has a node: by then the scheduler has seen all pods, even those that it cannot try.
+
+        It overtakes pods that can be tried: a story waits for what becomes of them.
+        """
         if LAST in self._created:
             self.delete(LAST)
         self.pod(LAST, "10m", priority=1000, group=None)
@@ -163,18 +185,22 @@ class Stage:
         return {name: sorted(racks) for name, racks in found.items()}
 
     def _events(self) -> list[tuple[str, ...]]:
-        """Of the scheduler, about pods and groups, the first for each reason; uids are replaced by names.
+        """About pods and groups, the first for each reason; uids are replaced by names.
 
         kube-scheduler tries a group that waits for its victims many times a second, and may report what is in between.
         """
         found: dict[tuple[str, ...], str] = {}
-        events = self.cluster.api.items(f"/apis/events.k8s.io/v1/namespaces/{self.namespace}/events")
-        for event in sorted(events, key=lambda event: event["eventTime"] or ""):
+        for event in sorted(self._recorded(), key=lambda event: event["eventTime"] or ""):
             about = event["regarding"]
-            if about["name"] != LAST and event["reportingController"] in ("default-scheduler", "other"):
+            if about["name"] != LAST:
                 what = about["kind"], about["name"], event["type"], event["reason"]
                 found.setdefault(what, self._named(event["note"]))
         return sorted((*what, note) for what, note in found.items())
+
+    def _recorded(self) -> list[Document]:
+        """Events of the scheduler."""
+        events = self.cluster.api.items(f"/apis/events.k8s.io/v1/namespaces/{self.namespace}/events")
+        return [event for event in events if event["reportingController"] in ("default-scheduler", "other")]
 
     def _named(self, note: str) -> str:
         note = note.replace(f"{self.namespace}/", "")
@@ -218,17 +244,16 @@ def a_gang(count: int, **more: Any) -> Document:
     return {"schedulingPolicy": {"gang": {"minCount": count}}, **more}
 
 
-def tried(spec: Document, *cpus: str, running: Sequence[tuple[str, str]] = ()) -> Story:
-    """A group of such pods is created, and tried."""
+def tried(spec: Document, *cpus: str, refused: str = "", running: Sequence[tuple[str, str]] = ()) -> Story:
+    """A group of such pods is created, and tried. Pods with the CPU `refused` get no node, and all others one."""
 
     def story(stage: Stage) -> None:
         for number, (node, cpu) in enumerate(running):
             stage.runs(f"running-{number}", node, cpu)
         stage.group(**spec)
-        stage.members(*cpus)
-        stage.reported()
-        for number in range(len(cpus)):
-            stage.refused(f"{GANG}-{number}")
+        for name, cpu in zip(stage.members(*cpus), cpus, strict=True):
+            (stage.refused if cpu == refused else stage.bound)(name)
+        stage.reported("False" if {*cpus} == {refused} else "True")
 
     return story
 
@@ -243,14 +268,14 @@ def a_group_that_comes_later(stage: Stage) -> None:
     stage.others_are_scheduled()
     stage.group(**a_gang(2))
     stage.bound(f"{GANG}-0", f"{GANG}-1")
-    stage.reported(status="True")
+    stage.reported("True")
 
 
 def a_pod_is_replaced(stage: Stage) -> None:
     stage.group(**a_gang(2))
     stage.members("1", "1")
     stage.bound(f"{GANG}-0", f"{GANG}-1")
-    stage.reported(status="True")
+    stage.reported("True")
     stage.delete(f"{GANG}-0")
     stage.pod("new", "1", priority=1)
     stage.bound("new")
@@ -260,8 +285,7 @@ def two_schedulers(stage: Stage) -> None:
     stage.group(**a_gang(2))
     stage.pod("one", "1", priority=2)
     stage.pod("two", "1", priority=1, schedulerName="other")
-    stage.refused("one")
-    stage.refused("two")
+    stage.refused("one", "two")
 
 
 def nodes_are_full(stage: Stage, *, but: Sequence[str] = ()) -> None:
@@ -276,9 +300,9 @@ def a_group_preempts_pods(stage: Stage) -> None:
     nodes_are_full(stage)
     stage.group(priority=50, **a_gang(2))
     stage.members("3", "3")
-    stage.gone("low-node-a", "low-node-c")
+    stage.preempted("low-node-a", "low-node-c")
     stage.bound(f"{GANG}-0", f"{GANG}-1")
-    stage.reported(status="True")
+    stage.reported("True")
 
 
 def a_group_preempts_a_group(stage: Stage) -> None:
@@ -290,9 +314,9 @@ def a_group_preempts_a_group(stage: Stage) -> None:
         stage.runs(f"high-{node}", node, ALMOST[node], priority=90)
     stage.group(priority=50, **a_gang(1))
     stage.members("3")
-    stage.gone("victim-a", "victim-b")
+    stage.preempted("victim-a", "victim-b")
     stage.bound(f"{GANG}-0")
-    stage.reported(status="True")
+    stage.reported("True")
 
 
 def pods_of_a_group_are_preempted_alone(stage: Stage) -> None:
@@ -304,9 +328,9 @@ def pods_of_a_group_are_preempted_alone(stage: Stage) -> None:
         stage.runs(f"high-{node}", node, ALMOST[node], priority=90)
     stage.group(priority=50, **a_gang(1))
     stage.members("3")
-    stage.gone("victim-a")
+    stage.preempted("victim-a")
     stage.bound(f"{GANG}-0")
-    stage.reported(status="True")
+    stage.reported("True")
 
 
 def a_member_never_preempts(stage: Stage) -> None:
@@ -314,45 +338,41 @@ def a_member_never_preempts(stage: Stage) -> None:
     stage.group(priority=50, **a_gang(2))
     stage.pod("bold", "3", priority=100)
     stage.pod("meek", "3", priority=99, priorityClassName=stage.meek(99))
-    stage.reported()
-    stage.refused("bold")
-    stage.refused("meek")
+    stage.reported("False")
+    stage.refused("bold", "meek")
 
 
 def a_group_without_victims(stage: Stage) -> None:
     nodes_are_full(stage)
     stage.group(**a_gang(2))
     stage.members("3", "3")
-    stage.reported()
-    stage.refused(f"{GANG}-0")
-    stage.refused(f"{GANG}-1")
+    stage.reported("False")
+    stage.refused(f"{GANG}-0", f"{GANG}-1")
 
 
 def a_constrained_group_on_full_nodes(stage: Stage) -> None:
     nodes_are_full(stage)
     stage.group(**a_gang(2, **IN_ONE_RACK))
     stage.members("3", "3")
-    stage.reported()
-    stage.refused(f"{GANG}-0")
-    stage.refused(f"{GANG}-1")
+    stage.reported("False")
+    stage.refused(f"{GANG}-0", f"{GANG}-1")
 
 
 def a_constrained_group_of_high_priority(stage: Stage) -> None:
     nodes_are_full(stage)
     stage.group(priority=50, **a_gang(2, **IN_ONE_RACK))
     stage.members("3", "3")
-    stage.reported()
-    stage.refused(f"{GANG}-0")
-    stage.refused(f"{GANG}-1")
+    stage.reported("False")
+    stage.refused(f"{GANG}-0", f"{GANG}-1")
 
 
 def members_preempt(stage: Stage) -> None:
     nodes_are_full(stage)
     stage.group(**a_gang(2))
     stage.members("3", "3")
-    stage.gone("low-node-a", "low-node-c")
+    stage.preempted("low-node-a", "low-node-c")
     stage.bound(f"{GANG}-0", f"{GANG}-1")
-    stage.reported(status="True")
+    stage.reported("True")
 
 
 def a_member_preempts_in_vain(stage: Stage) -> None:
@@ -362,23 +382,22 @@ def a_member_preempts_in_vain(stage: Stage) -> None:
         stage.runs(f"high-{node}", node, ALMOST[node], priority=500)
     stage.group(**a_gang(2))
     stage.members("3", "3")
-    stage.gone("low-node-a")
-    stage.reported()
-    stage.refused(f"{GANG}-0")
-    stage.refused(f"{GANG}-1")
+    stage.preempted("low-node-a")
+    stage.reported("False")
+    stage.refused(f"{GANG}-0", f"{GANG}-1")
     # kube-scheduler tries one of them alone while it holds the other one back for its victim: any message may be last.
     stage.shows_messages = False
 
 
 WITHOUT_GROUP_PREEMPTION: dict[str, Story] = {
     "G21, G24: a gang that fits": tried(a_gang(3), "1", "1", "1"),
-    "G14, G22: a gang that is too large": tried(a_gang(4), "3", "3", "3", "3"),
-    "G28: more pods than the gang needs, of which one does not fit": tried(a_gang(2), "3", "3", "9"),
+    "G14, G22: a gang that is too large": tried(a_gang(4), "3", "3", "3", "3", refused="3"),
+    "G28: more pods than the gang needs, of which one does not fit": tried(a_gang(2), "3", "3", "9", refused="9"),
     "G26: a gang whose pods are not all there": a_gang_in_part,
-    "G19: a group that is no gang": tried(BASIC, "9", "2", "2"),
+    "G19: a group that is no gang": tried(BASIC, "9", "2", "2", refused="9"),
     "G31: a gang that fits one rack": tried(a_gang(2, **IN_ONE_RACK), "3", "3"),
     "G34: of two racks the fuller one": tried(a_gang(2, **IN_ONE_RACK), "1", "1", running=[("node-d", "2")]),
-    "G33: a gang that fits no rack": tried(a_gang(2, **IN_ONE_RACK), "9", "9"),
+    "G33: a gang that fits no rack": tried(a_gang(2, **IN_ONE_RACK), "9", "9", refused="9"),
     "G16, G26: the PodGroup is created after its pods": a_group_that_comes_later,
     "G28: a pod of a running gang is replaced": a_pod_is_replaced,
     "G12: members of two schedulers": two_schedulers,
