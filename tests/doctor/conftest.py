@@ -38,10 +38,13 @@ class Cluster:
         self.codes: dict[str, int] = {}
         """Paths that are refused with this code."""
         self.headers: dict[str, str] = {}
+        self.metrics: str | None = None
 
     async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
         if code := self.codes.get(request.path):
             return web.json_response({"code": code, "message": self.words or f"no {request.path}"}, status=code)
+        if request.path == "/metrics" and self.metrics is not None:
+            return web.Response(text=self.metrics)
         document = await self._document(request)
         if document is None:
             return web.json_response({"code": 404, "message": f"no {request.path}"}, status=404)

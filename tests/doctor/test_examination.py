@@ -348,7 +348,57 @@ async def test_a_server_without_pod_groups_is_reported_where_the_gate_is_on(find
     assert "--runtime-config=scheduling.k8s.io/v1alpha2=true" in finding.to_do
 
 
+WITH_CLAIMS = FeatureGates({"GenericWorkload": True, "DRAWorkloadResourceClaims": True})
+OF_A_SERVER = """\
+# TYPE kubernetes_feature_enabled gauge
+kubernetes_feature_enabled{{name="DRAWorkloadResourceClaims",stage="ALPHA"}} {claims}
+kubernetes_feature_enabled{{name="WorkloadAwarePreemption",stage="ALPHA"}} 0
+"""
+SERVED_GROUPS = ("/apis/scheduling.k8s.io/v1alpha2", ["podgroups"])
+
+
+@pytest.mark.parametrize(
+    ("claims", "verdict", "message"),
+    [
+        (1, CheckStatus.GOOD, "the API server has DRAWorkloadResourceClaims on, too"),
+        (0, CheckStatus.NOTICE, "the API server has DRAWorkloadResourceClaims off: it drops resourceClaims"),
+    ],
+)
+async def test_a_gate_that_is_off_in_the_server_is_named(findings, plan, cluster, claims, verdict, message):
+    cluster.served.update([SERVED_GROUPS])
+    cluster.metrics = OF_A_SERVER.format(claims=claims)
+    finding = await only(findings("gates", dataclasses.replace(plan, gates=WITH_CLAIMS)))
+    assert finding.verdict is verdict
+    assert finding.message.startswith(message)
+    assert ("--feature-gates=DRAWorkloadResourceClaims=true" in finding.to_do) is (claims == 0)
+
+
+async def test_gates_of_a_server_that_cannot_be_read_are_skipped_with_the_reason(findings, plan, cluster):
+    cluster.served.update([SERVED_GROUPS])
+    cluster.metrics = 'kubernetes_feature_enabled{name="GenericWorkload",stage="ALPHA"} 1\n'
+    planned = dataclasses.replace(plan, gates=WITH_CLAIMS)
+
+    finding = await only(findings("gates", planned))
+    assert (finding.verdict, finding.to_do) == (CheckStatus.UNKNOWN, "")
+    assert finding.message.endswith("cannot be found out: its /metrics do not name them")
+
+    cluster.metrics = None
+    assert (await only(findings("gates", planned))).message.endswith("cannot be found out: it has no /metrics")
+
+    cluster.codes["/metrics"] = 403
+    finding = await only(findings("gates", planned))
+    assert finding.verdict is CheckStatus.UNKNOWN
+    assert "system:monitoring" in finding.to_do
+
+
+async def test_gates_of_a_server_do_not_matter_where_they_are_off_here_or_it_has_no_pod_groups(findings, plan, cluster):
+    cluster.metrics = OF_A_SERVER.format(claims=0)
+    assert not await findings("gates", dataclasses.replace(plan, gates=WITH_CLAIMS))
+    cluster.served.update([SERVED_GROUPS])
+    assert not await findings("gates", dataclasses.replace(plan, gates=FeatureGates({"GenericWorkload": True})))
+
+
 async def test_a_server_with_pod_groups_is_fine_where_the_gate_is_on(findings, plan, cluster):
-    cluster.served["/apis/scheduling.k8s.io/v1alpha2"] = ["podgroups"]
+    cluster.served.update([SERVED_GROUPS])
     gates = FeatureGates({"GenericWorkload": True, "GangScheduling": True})
     assert (await only(findings("kinds", dataclasses.replace(plan, gates=gates)))).verdict is CheckStatus.GOOD

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.cli.programs import Program
+from tests.apiserver.pod_group_requests import GATE_SETS
+from tests.cli.programs import Program, private_home
 from tests.real_apiserver.cluster import OURS_ALONE, PODS, Cluster, Document
-from tests.real_apiserver.control_plane import ADMIN, POWERLESS
+from tests.real_apiserver.control_plane import ADMIN, POWERLESS, ControlPlane, with_gates
 from tests.real_apiserver.deployments import Deployment, manifests
 
 from mooring.client import ApiClient, Impersonation, load_kubeconfig
@@ -134,6 +135,35 @@ def test_the_command_names_what_is_missing_and_exits_with_1(cluster: Cluster, co
     assert "✗ rights" in written
     assert '{apiGroups: [""], resources: ["pods/binding"], verbs: ["create"]}' in written
     assert "mooring manifests --config" in written
+
+
+def about_gates(control_plane: ControlPlane, home: Path, user: str = ADMIN) -> list[tuple[str, str]]:
+    """Verdict and message."""
+    gates = ",".join(f"{gate}=true" for gate in GATE_SETS["all"])
+    flags = (f"--kubeconfig={control_plane.kubeconfig(user)}", f"--feature-gates={gates}", "--output=json")
+    with Program("doctor", *flags, home=home) as doctor:
+        doctor.ended()
+        found = json.loads("\n".join(doctor.out))["findings"]
+    return [(each["verdict"], each["message"]) for each in found if each["check"] == "gates"]
+
+
+def test_gates_that_are_on_in_the_server_are_well(cluster_of_groups: Cluster):
+    ((verdict, message),) = about_gates(cluster_of_groups.control_plane, cluster_of_groups.home)
+    assert verdict == "ok"
+    assert message.endswith("DRAWorkloadResourceClaims on, too")
+
+
+def test_gates_that_are_off_in_the_server_are_named_to_a_user_who_may_read_them():
+    with private_home() as folder, ControlPlane(folder, *with_gates(GATE_SETS["generic"])) as control_plane:
+        found = about_gates(control_plane, folder)
+        assert [(verdict, message.split()[4]) for verdict, message in found] == [
+            ("warning", "TopologyAwareWorkloadScheduling"),
+            ("warning", "WorkloadAwarePreemption"),
+            ("warning", "DRAWorkloadResourceClaims"),
+        ]
+        ((verdict, message),) = about_gates(control_plane, folder, POWERLESS)
+        assert verdict == "skipped"
+        assert 'User "powerless" cannot get path "/metrics"' in message
 
 
 AS_KUBE_SCHEDULER = ("system:kube-scheduler", "system:volume-scheduler")

@@ -17,6 +17,7 @@ from mooring.doctor.lease import examine_lease
 from mooring.doctor.load_sources import examine_load_sources
 from mooring.doctor.other_schedulers import examine_other_schedulers
 from mooring.doctor.rights import AUTHENTICATION, examine_rights, own_name
+from mooring.doctor.server_gates import examine_server_gates
 from mooring.doctor.versions import RESOURCES_SINCE, ServerVersion
 from mooring.framework.gates import FeatureGates
 from mooring.framework.registry import Registry
@@ -96,6 +97,8 @@ async def examine(client: ApiClient, plan: PlannedScheduler) -> list[Finding]:
         return findings
     about_kinds, absent = await examine_kinds(client, plan.readers(), plan.plugins)
     findings += about_kinds
+    if PodGroup not in absent:
+        findings += await examine_server_gates(client, plan.gates)
     user = await own_name(client)
     election = plan.election_of(user)
     rights = rights_of(
