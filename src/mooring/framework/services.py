@@ -90,7 +90,9 @@ class Pods(Protocol):
         ...
 
     def nominated(self) -> Mapping[str, Sequence[PlacedPod]]:
-        """By node name, the pending pods that preemption nominated to it; nodes without any are left out."""
+        """By node name, the pending pods that preemption nominated to it. Nodes without any are left out, and so are
+        nodes that do not exist: nothing is kept free there.
+        """
         ...
 
 

@@ -24,8 +24,8 @@ class StatePods:
         return self._state.pending(where)
 
     def nominated(self) -> dict[str, Sequence[PlacedPod]]:
-        nominations = self._state.nominations
-        return {node: nominations.at(node) for node in nominations.nodes}
+        nominations, exists = self._state.nominations, self._state.node
+        return {node: nominations.at(node) for node in nominations.nodes if exists(node) is not None}
 
 
 class StatePodGroups:

@@ -34,7 +34,8 @@ class World:
         self.plugin = a_plugin(CapacityScheduling, self.services, **arguments)
         fit = a_plugin(NodeResourcesFit, self.services)
         node = a_node("node", cpu="20", memory="64Gi", running=running or [])
-        self.cluster = a_cluster(node, plugins=[fit, self.plugin], services=self.services)
+        full = a_node("full", cpu="0")
+        self.cluster = a_cluster(node, full, plugins=[fit, self.plugin], services=self.services)
 
     def pre_filter(self, pod: Pod) -> str | None:
         result = self.plugin.pre_filter(pod, a_cycle(pod, self.cluster))
@@ -85,7 +86,7 @@ def test_with_compatibility(quotas, used, pod, reason):
     assert World(*quotas, running=pods_using(used), compatibility=COMPATIBLE).pre_filter(pod) == reason
 
 
-NOT_HELPFUL = "0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+NOT_HELPFUL = "0/2 nodes are available: 2 Preemption is not helpful for scheduling."
 INVALID = {
     "negative": ({"min": {"cpu": -1}}, "spec.min.cpu is -1: it must not be negative"),
     "unreadable": ({"max": {"cpu": "many"}}, "spec.max.cpu: 'many' is not a quantity"),
@@ -185,6 +186,13 @@ def test_nominated_pods_count():
     assert world.pre_filter(a_pod_of("a")) == OVER_MAX
 
 
+@pytest.mark.parametrize("arguments", [{}, {"compatibility": COMPATIBLE}])
+def test_pods_nominated_to_a_node_that_is_gone_do_not_count(arguments):
+    world = World(*TWO, running=pods_using({"a": 14}), **arguments)
+    world.services.state.nominations.set(a_pod_of("a", "nominated"), "gone")
+    assert world.pre_filter(a_pod_of("a")) is None
+
+
 def test_victims_that_are_being_deleted_do_not_count_beside_the_pod_that_preempted_them():
     victim = a_pod_of("a", "victim", cpu=4)
     victim.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
@@ -236,14 +244,14 @@ def test_a_pod_does_not_evict_where_nominated_pods_leave_no_room_within_the_quot
     for arguments, victims in (({}, None), ({"compatibility": COMPATIBLE}, ["low"])):
         world = World(*TWO, running=running, **arguments)
         for at in range(6):
-            world.services.state.nominations.set(a_pod_of("a", f"nominated-{at}"), "elsewhere")
+            world.services.state.nominations.set(a_pod_of("a", f"nominated-{at}"), "full")
         assert world.victims(a_pod_of("a")) == victims
 
 
 def test_a_pod_that_borrows_does_not_take_what_was_freed_for_another_namespace_that_borrows():
     quotas = (*TWO, a_quota("c", min={"cpu": 0}))
     world = World(*quotas, running=pods_using({"b": 8, "c": 10}))
-    world.services.state.nominations.set(a_pod_of("c", "nominated"), "elsewhere")
+    world.services.state.nominations.set(a_pod_of("c", "nominated"), "full")
     assert world.pre_filter(a_pod_of("b", cpu=4)) is not None, "b would borrow"
     assert world.pre_filter(a_pod_of("a")) is None, "a is guaranteed what c would borrow"
 
