@@ -91,9 +91,9 @@ def test_a_segment_behind_the_first_reproduces_its_decisions(path: Path, text: s
     nodes = [f"node-{place}" for place in range(120)]
     arrivals = [
         arriving(at * 2, f"pod-{at}", cpu="500m" if at % 3 else "900m", seconds=50, priority=at % 7)
-        for at in range(600)
+        for at in range(900)
     ]
-    recording = read_recorded(path, a_cluster_of(*nodes), *arrivals, limit_bytes=160 * 1024, configuration=loaded(text))
+    recording = read_recorded(path, a_cluster_of(*nodes), *arrivals, limit_bytes=128 * 1024, configuration=loaded(text))
     # How much fits depends on how much the thread of the writer flushes at once: the first segment may be dropped.
     assert max(header.segment for header in recording.headers.values()) > 1
     result = replay(recording, None, catalogue())
