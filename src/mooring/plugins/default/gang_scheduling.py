@@ -2,8 +2,8 @@
 
 PreEnqueue holds a pod until its PodGroup and `minCount` pods of the group exist. Permit lets pods wait until so many
 have a node; the one that completes the quorum releases the others. Pods that run already count. Where one of those that
-wait is rejected, the others give up their nodes with it. Which pods of the group are tried, and in which order, is the
-pod group cycle's business.
+wait is rejected, the others give up their nodes with it. Where some are bound and the rest does not fit, the bound ones
+are evicted after a time-out. Which pods of the group are tried, and in which order, is the pod group cycle's business.
 """
 
 from __future__ import annotations
