@@ -41,8 +41,8 @@ class PartialGroups:
         self._clock = clock
         self._seen: dict[str, _Seen] = {}
         self._evictions: dict[str, int] = {}
-        """How often a group was evicted. Each doubles its time-out: where no crash left the group in part, but another
-        client that binds its pods, it is soon left in peace."""
+        """How often a group was evicted. Each doubles its time-out: where another client keeps binding its pods in
+        part, evictions become rare."""
         self._were_complete: dict[str, None] = {}
 
     def complete(self, uid: str) -> None:
