@@ -6,18 +6,13 @@ import json
 import re
 from pathlib import Path
 
-import pytest
+from tests.deploy.build_context import DOCKERFILE, REPOSITORY, commands, copy_context
 
 from mooring import __version__
 from mooring.deploy.manifests import PORT, USER_ID
 
-REPOSITORY = Path(__file__).parents[2]
-TEXT = (REPOSITORY / "deploy" / "Dockerfile").read_text(encoding="utf-8")
-COMMANDS = [
-    re.sub(r"\s*\\\n\s*", " ", command)
-    for command in re.findall(r"^[A-Z]+ (?:.*\\\n)*.*", TEXT, re.MULTILINE)
-    if not command.startswith("#")
-]
+TEXT = DOCKERFILE.read_text(encoding="utf-8")
+COMMANDS = commands()
 
 
 def the(instruction: str) -> str:
@@ -75,18 +70,23 @@ def test_the_bot_that_proposes_updates_knows_the_base_and_the_lock():
     assert all(re.search(locks.strip("/"), file) for file in files)
 
 
-def copied() -> list[str]:
-    copies = [command.split()[1:-1] for command in COMMANDS if command.startswith("COPY ")]
-    return [path for paths in copies for path in paths if not path.startswith(("-", "/"))]
-
-
-@pytest.mark.parametrize("path", copied())
-def test_what_is_copied_is_there_and_not_ignored(path):
-    assert (REPOSITORY / path).exists()
-    kept = {
-        line[1:] for line in (REPOSITORY / ".dockerignore").read_text(encoding="utf-8").splitlines() if line[:1] == "!"
+def test_every_link_that_is_copied_leads_to_something_that_is_copied(tmp_path: Path):
+    context = copy_context(tmp_path / "source")
+    links = {path.relative_to(context).as_posix(): path.resolve() for path in context.rglob("*") if path.is_symlink()}
+    outside = {
+        path: str(target)
+        for path, target in links.items()
+        if not (target.exists() and target.is_relative_to(context.resolve()))
     }
-    assert path.rstrip("/") in kept
+    assert links
+    assert outside == {}
+
+
+def test_what_is_copied_is_all_of_mooring_and_nothing_that_was_compiled(tmp_path: Path):
+    context = copy_context(tmp_path / "source")
+    sources = {path.relative_to(REPOSITORY) for path in (REPOSITORY / "src").rglob("*.py")}
+    assert sources <= {path.relative_to(context) for path in context.rglob("*")}
+    assert not list(context.rglob("__pycache__"))
 
 
 def test_the_tag_in_its_comment_is_this_version():

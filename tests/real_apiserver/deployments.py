@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.cli.programs import Program
+from tests.deploy.build_context import copy_context
 from tests.ports import free_ports
 from tests.real_apiserver.cluster import Cluster
 from tests.real_apiserver.containers import Container, Document
@@ -26,9 +27,10 @@ REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
 def built_root(folder: Path) -> Path:
-    """What the image holds, made by the script that the Dockerfile runs."""
+    """What the image holds: made by the script that the Dockerfile runs, of the files that it copies."""
+    source = copy_context(folder.with_name("source"))
     done = subprocess.run(
-        [str(REPOSITORY / "scripts" / "build-root"), str(folder)],
+        [str(source / "scripts" / "build-root"), str(folder)],
         capture_output=True,
         text=True,
         timeout=BUILD_SECONDS,
