@@ -78,22 +78,17 @@ def test_the_installed_plugin_runs_the_mooring_on_the_path(built: Path, tmp_path
     assert (result.returncode, result.stdout) == (0, "mooring explain web 0\n")
 
 
-def test_without_mooring_it_is_got_by_uv_in_the_version_of_the_manifest(built: Path, tmp_path: Path):
+def test_without_mooring_nothing_is_fetched_and_the_error_names_what_to_install(built: Path, tmp_path: Path):
     link = installed(built, tmp_path)
     programs = tmp_path / "programs"
     programs.mkdir()
-    (programs / "uvx").write_text('#!/bin/sh\necho "$*"\n', encoding="utf-8")
-    (programs / "uvx").chmod(0o755)
-    (programs / "sh").symlink_to("/bin/sh")
+    for installer in ("uvx", "uv", "pipx", "pip"):
+        (programs / installer).write_text("#!/bin/sh\necho fetched\n", encoding="utf-8")
+        (programs / installer).chmod(0o755)
     result = run(link, "explain", "web", path=str(programs))
+    assert (result.returncode, result.stdout) == (127, "")
     version = the_manifest(built)["spec"]["version"].removeprefix("v")
-    assert result.stdout == f"--from mooring=={version} mooring explain web\n"
-
-
-def test_without_anything_to_run_the_error_names_what_to_install(built: Path, tmp_path: Path):
-    result = run(installed(built, tmp_path), "explain", "web", path="")
-    assert result.returncode == 127
-    assert "python3 -m pip install mooring" in result.stderr
+    assert f"Install {version} from a checkout of its repository: pipx install ." in result.stderr
 
 
 def test_the_same_tree_gives_the_same_bytes(built: Path, tmp_path: Path):

@@ -71,7 +71,7 @@ def test_without_polars_the_command_that_installs_it_is_shown(monkeypatch: pytes
         raise ImportError(name)
 
     monkeypatch.setattr("importlib.import_module", missing)
-    with pytest.raises(OperatorMistake, match=r"pip install 'mooring\[simulation\]'"):
+    with pytest.raises(OperatorMistake, match="pip install polars"):
         polars("A data frame")
 
 

@@ -123,20 +123,19 @@ def conformance(
 
 def _check_package() -> None:
     """The recorded cases and the comparison are a distribution of their own, with Mooring's version."""
-    install = f"pip install 'mooring[conformance]=={mooring.__version__}'"
+    install = f"in a checkout of Mooring {mooring.__version__}, run `pip install . ./conformance`"
     try:
         import mooring_conformance
     except ModuleNotFoundError as error:
         if error.name != "mooring_conformance":
             raise
         raise OperatorMistake(
-            "the recorded decisions of kube-scheduler are not installed. They are the package mooring-conformance: "
-            f"run `{install}`, or run this command in a checkout of Mooring."
+            f"the recorded decisions of kube-scheduler are not installed. They are in Mooring's repository: {install}."
         ) from None
     if mooring_conformance.__version__ != mooring.__version__:
         raise OperatorMistake(
             f"mooring-conformance {mooring_conformance.__version__} does not compare with Mooring "
-            f"{mooring.__version__}: run `{install}`."
+            f"{mooring.__version__}: {install}."
         )
 
 

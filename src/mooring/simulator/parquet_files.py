@@ -13,4 +13,4 @@ def polars(purpose: str) -> Any:
     try:
         return importlib.import_module("polars")
     except ImportError as error:
-        raise OperatorMistake(f"{purpose} needs polars: pip install 'mooring[simulation]'.") from error
+        raise OperatorMistake(f"{purpose} needs polars: pip install polars.") from error

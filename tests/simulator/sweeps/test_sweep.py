@@ -187,7 +187,7 @@ def test_mistakes_are_refused_before_a_run_begins(arguments, message):
 @pytest.mark.parametrize("library", ["cloudpickle", "polars"])
 def test_a_library_that_is_not_installed_is_named_with_its_command(library, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(OperatorMistake, match=rf"needs? {library}.*pip install 'mooring\[simulation\]'"):
+    with pytest.raises(OperatorMistake, match=rf"needs? {library}.*pip install {library}"):
         sweep({"x": [1]}, square, executor=Inline(), out=tmp_path / "results.parquet")
 
 

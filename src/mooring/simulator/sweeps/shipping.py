@@ -47,9 +47,7 @@ def shipped(value: Any, what: str) -> Shipment:
     try:
         import cloudpickle
     except ImportError as error:
-        raise OperatorMistake(
-            "Sweeps need cloudpickle, which is not installed: pip install 'mooring[simulation]'."
-        ) from error
+        raise OperatorMistake("Sweeps need cloudpickle, which is not installed: pip install cloudpickle.") from error
 
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         def reducer_override(self, value: Any) -> Any:
