@@ -9,6 +9,7 @@ import pytest
 from mooring.apiserver import EmbeddedApiServer
 from mooring.apiserver.options import DeleteOptions
 from mooring.apiserver.restoring import Restored
+from mooring.apiserver.status import StatusError
 
 Document = dict[str, Any]
 CREATED = "2020-01-02T03:04:05Z"
@@ -169,26 +170,132 @@ def test_kinds_that_are_not_served_and_unknown_fields_are_counted(server: Embedd
     assert result.problems == []
 
 
-WRONG = {
-    "an impossible quantity": (a_pod("web", overhead={"cpu": "lots"}), 'Pod "shop/web"', "quantities must match"),
+INVALID = {
     "no containers": (a_pod("web", containers=[]), 'Pod "shop/web"', "spec.containers: Required value"),
     "a name that is not allowed": (an_object("Node", "Big_One"), 'Node "Big_One"', "metadata.name: Invalid value"),
-    "a wrong type": (an_object("ConfigMap", "m", data={"a": 1}), 'ConfigMap "default/m"', "cannot unmarshal number"),
     "a number that is too large": (
         an_object("PriorityClass", "p", "scheduling.k8s.io/v1", value=2_000_000_000),
         'PriorityClass "p"',
         "maximum allowed value",
     ),
+    "a required field that is absent": (
+        an_object("VolumeAttachment", "a", "storage.k8s.io/v1", spec={"attacher": "csi", "source": {}}),
+        'VolumeAttachment "a"',
+        "spec.nodeName: Required value",
+    ),
+}
+READABLE = an_object("Node", "other")
+UNREADABLE = {
+    "an impossible quantity": (a_pod("web", overhead={"cpu": "lots"}), 'Pod "shop/web"', "quantities must match"),
+    "a wrong type": (an_object("ConfigMap", "m", data={"a": 1}), 'ConfigMap "default/m"', "cannot unmarshal number"),
+    "no name": (an_object("Node", ""), 'Node ""', "metadata.name: Required value"),
+    "a definition without names": (
+        an_object("CustomResourceDefinition", "racks.example.com", "apiextensions.k8s.io/v1", spec={"versions": []}),
+        'CustomResourceDefinition "racks.example.com"',
+        "spec.names.kind: Required value",
+    ),
+    "a definition without a version": (
+        an_object(
+            "CustomResourceDefinition",
+            "racks.example.com",
+            "apiextensions.k8s.io/v1",
+            spec={
+                "group": "example.com",
+                "scope": "Namespaced",
+                "names": {"plural": "racks", "kind": "Rack"},
+                "versions": [],
+            },
+        ),
+        'CustomResourceDefinition "racks.example.com"',
+        "exactly one version marked as storage version",
+    ),
 }
 
 
-@pytest.mark.parametrize(("document", "path", "message"), WRONG.values(), ids=WRONG.keys())
-def test_a_wrong_object_is_refused_by_name_and_the_others_are_looked_at(
+@pytest.mark.parametrize(("document", "path", "message"), INVALID.values(), ids=INVALID.keys())
+def test_what_another_server_accepted_is_restored_and_named(
     server: EmbeddedApiServer, document: Document, path: str, message: str
 ):
-    result = restored(server, document, an_object("Node", "Other_One"))
-    assert [problem.path for problem in result.problems] == [path, 'Node "Other_One"']
+    result = restored(server, document)
+    assert (result.problems, result.objects) == ([], 1)
+    [sentence] = result.sentences()
+    assert sentence.startswith(f"Kept as it is, though Kubernetes v1.36 would refuse to create it: {path}: ")
+    assert message in sentence
+
+
+@pytest.mark.parametrize("absent", ["uid", "creationTimestamp"])
+@pytest.mark.parametrize(("document", "path", "message"), INVALID.values(), ids=INVALID.keys())
+def test_what_is_invalid_and_no_server_returned_is_refused(
+    server: EmbeddedApiServer, document: Document, path: str, message: str, absent: str
+):
+    metadata = {key: value for key, value in document["metadata"].items() if key != absent}
+    [problem] = restored(server, {**document, "metadata": metadata}).problems
+    assert problem.path == path
+    assert message in problem.message
+
+
+def test_of_many_unusual_objects_three_are_named(server: EmbeddedApiServer):
+    [sentence] = restored(server, *(an_object("Node", f"Node_{number}") for number in range(5))).sentences()
+    assert [f"Node_{number}" in sentence for number in range(5)] == [True, True, True, False, False]
+    assert sentence.endswith("; and 2 more.")
+
+
+@pytest.mark.parametrize(("document", "path", "message"), UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_what_cannot_be_read_is_refused_by_name_and_the_others_are_looked_at(
+    server: EmbeddedApiServer, document: Document, path: str, message: str
+):
+    result = restored(server, document, READABLE, an_object("Node", "wrong", spec={"taints": "none"}))
+    assert [problem.path for problem in result.problems] == [path, 'Node "wrong"']
     assert message in result.problems[0].message
+    assert result.objects == 1
+
+
+def test_an_update_is_not_refused_for_what_was_restored(server: EmbeddedApiServer):
+    name = "Node_1"
+    restored(server, an_object("Node", name, status={"capacity": {"cpu": "-1"}}))
+    row = server.registry.table.find("", "v1", "nodes")
+    assert row is not None
+
+    def labelled(node: Document) -> Document:
+        return {**node, "metadata": {**node["metadata"], "labels": {"a": "b"}}}
+
+    def wrong(node: Document) -> Document:
+        return {**node, "metadata": {**node["metadata"], "labels": {"a": "?"}}}
+
+    server.registry.update(row, "", name, labelled)
+    with pytest.raises(StatusError, match="labels: Invalid value") as refused:
+        server.registry.update(row, "", name, wrong)
+    assert "capacity" not in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "field"), [("storage.k8s.io/v1", "CSINode", "drivers"), ("v1", "LimitRange", "limits")]
+)
+def test_a_list_that_go_writes_as_null_is_accepted_of_clients(
+    server: EmbeddedApiServer, version: str, kind: str, field: str
+):
+    assert server.load([{"apiVersion": version, "kind": kind, "metadata": {"name": "n"}, "spec": {field: None}}]) == []
+    [problem] = server.load([{"apiVersion": version, "kind": kind, "metadata": {"name": "m"}, "spec": {field: [{}]}}])
+    assert f"spec.{field}[0]" in problem.message
+
+
+def test_a_column_that_is_not_supported_here_is_empty(server: EmbeddedApiServer):
+    version = {**_version(), "additionalPrinterColumns": [{"name": "Odd", "type": "string", "jsonPath": ".a =~ /b/"}]}
+    spec = {"group": "example.com", "scope": "Cluster", "names": {"plural": "racks", "kind": "Rack"}}
+    restored(
+        server,
+        an_object(
+            "CustomResourceDefinition",
+            "racks.example.com",
+            "apiextensions.k8s.io/v1",
+            spec={**spec, "versions": [version]},
+        ),
+    )
+    row = server.registry.table.find("example.com", "v1", "racks")
+    assert row is not None
+    assert row.custom is not None
+    assert [column.name for column in row.custom.columns] == ["Name", "Odd"]
+    assert row.custom.columns[1].read({"metadata": {"name": "r"}}, 0.0) is None
 
 
 def test_a_deployment_gets_the_replica_set_that_its_pods_name(server: EmbeddedApiServer):

@@ -106,11 +106,12 @@ class ResourceRegistry:
         strategy.after_create(document, self.context)
         return stored
 
-    def restore(self, row: Resource, namespace: str, document: Document) -> StoredObject:
+    def restore(self, row: Resource, namespace: str, document: Document) -> list[FieldError]:
         """Store an object as another API server stored it: with its uid, age, generation, owners and status.
 
         It was admitted there, so admission does not run: what it would look up (classes, accounts) may be missing
-        here. An object of the same name is replaced.
+        here. Nor is it refused for what this server's validation finds, as other versions validate otherwise: that is
+        returned. An object of the same name is replaced.
         """
         strategy = self.strategy_of(row)
         metadata = metadata_of(document)
@@ -124,16 +125,17 @@ class ResourceRegistry:
         if not metadata.get("creationTimestamp"):
             metadata["creationTimestamp"] = timestamp(self.context.clock.now())
         strategy.default(document, self.context)
+        unusable = [] if metadata.get("name") else [required("metadata.name")]
+        if unusable := unusable + strategy.validate_restore(document, self.context):
+            raise invalid(row.group, row.kind, metadata.get("name", ""), unusable)
         strategy.prepare_restore(document, self.context)
         errors = check_metadata(document, row.namespaced, strategy.name_rule)
         errors += self._with_required(row, strategy, document, strategy.validate(document, self.context))
-        if errors:
-            raise invalid(row.group, row.kind, metadata.get("name", ""), errors)
         if (before := self.store.stored(row.storage, namespace, metadata["name"])) is not None:
             self._remove(row, strategy, before)
-        stored = self.store.create(row.storage, document)
+        self.store.create(row.storage, document)
         strategy.after_create(document, self.context)
-        return stored
+        return errors
 
     def _with_required(
         self, row: Resource, strategy: Strategy, document: Document, errors: list[FieldError]
@@ -141,7 +143,7 @@ class ResourceRegistry:
         """The strategy's errors, and required fields that these do not cover."""
         if row.type_name is None or not strategy.checks_required:
             return errors
-        reported = {error.path for error in errors}
+        reported = {error.path for error in errors} | strategy.nullable
         return errors + [required(path) for path in missing(document, row.type_name) if path not in reported]
 
     def _place(self, row: Resource, namespace: str, metadata: Document) -> None:
@@ -194,17 +196,28 @@ class ResourceRegistry:
             strategy.prepare_update(document, old, self.context)
         if document == old:
             return current, False
-        errors = check_metadata(document, row.namespaced, _any_name) + check_metadata_update(document, old)
-        if status:
-            errors += strategy.validate_status(document, old, self.context)
-        else:
-            kind_errors = strategy.validate_update(document, old, self.context)
-            errors += self._with_required(row, strategy, document, kind_errors)
-        if errors:
+        if errors := self._new_errors(row, strategy, document, old, status=status):
             raise invalid(row.group, row.kind, name, errors)
         if dry_run:
             return StoredObject(document, current.revision), False
         return self._changed(row, strategy, document, current), False
+
+    def _new_errors(
+        self, row: Resource, strategy: Strategy, document: Document, old: Document, *, status: bool
+    ) -> list[FieldError]:
+        """The errors of an update, without those that the object has had since it was restored."""
+
+        def errors_of(changed: Document) -> list[FieldError]:
+            errors = check_metadata(changed, row.namespaced, _any_name) + check_metadata_update(changed, old)
+            if status:
+                return errors + strategy.validate_status(changed, old, self.context)
+            kind_errors = strategy.validate_update(changed, old, self.context)
+            return errors + self._with_required(row, strategy, changed, kind_errors)
+
+        if not (errors := errors_of(document)):
+            return []
+        before = set(errors_of(old))
+        return [error for error in errors if error not in before]
 
     def _same_object(self, row: Resource, name: str, namespace: str, metadata: Document, old: Document) -> None:
         then = old["metadata"]

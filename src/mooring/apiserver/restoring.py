@@ -24,6 +24,7 @@ from mooring.base.errors import Problem
 HASH_LABEL = "pod-template-hash"
 _DEFINITION = "CustomResourceDefinition"
 _MAX_NAMED = 10
+_MAX_QUOTED = 3
 
 
 @dataclass
@@ -35,8 +36,11 @@ class Restored:
     """Kinds that this server does not serve, with the number of their objects; they are left out."""
     dropped: Counter[str] = field(default_factory=Counter)
     """Unknown fields, which are dropped."""
+    unusual: list[Problem] = field(default_factory=list)
+    """What validation would refuse in an object that is created. It was accepted by the server that stored it."""
     problems: list[Problem] = field(default_factory=list)
-    """Objects that failed validation."""
+    """Objects that cannot be read (fields of a wrong type, definitions without names or versions), and invalid ones
+    that no API server returned in this form."""
 
     def sentences(self) -> Iterator[str]:
         """Warnings for the operator, one sentence each."""
@@ -44,6 +48,14 @@ class Restored:
             yield f"Left out, because the embedded API server does not serve their kind: {_listed(self.unserved)}."
         if self.dropped:
             yield f"Dropped fields that Kubernetes v1.36 does not have: {_listed(self.dropped)}."
+        if self.unusual:
+            named = [
+                f"{each.path}{f' (line {each.line})' if each.line else ''}: {each.message}"
+                for each in self.unusual[:_MAX_QUOTED]
+            ]
+            rest = len(self.unusual) - len(named)
+            more = f"; and {rest} more" if rest else ""
+            yield f"Kept as it is, though Kubernetes v1.36 would refuse to create it: {'; '.join(named)}{more}."
 
 
 def _listed(counted: Counter[str]) -> str:
@@ -57,7 +69,7 @@ def restore(
     documents: Iterable[Document],
     line_of: Callable[[Document], int | None] = lambda _: None,
 ) -> Restored:
-    """Store the objects. Invalid ones are listed in the result, with their lines where those are known."""
+    """Store the objects. Unreadable ones are listed in the result, with their lines where those are known."""
     restored = Restored()
     waiting = list(documents)
     for is_due in (_is_namespace, _is_definition, _is_anything):
@@ -85,13 +97,20 @@ def _restore_one(
         checked = decode_object(copied(document), row, policy)
         if namespace:
             ensure_namespace(registry, namespace)
-        registry.restore(row, namespace, checked)
+        unusual = registry.restore(row, namespace, checked)
     except StatusError as error:
         restored.problems.append(Problem(f'{row.kind} "{name}"', error.message, line_of(document)))
         return
     restored.objects += 1
+    found = [Problem(f'{row.kind} "{name}"', str(error), line_of(document)) for error in unusual]
+    (restored.unusual if _was_served(metadata) else restored.problems).extend(found)
     for warning in policy.warnings:
         restored.dropped[f"{row.kind} {_field_in(warning)}"] += 1
+
+
+def _was_served(metadata: Document) -> bool:
+    """Whether an API server returned the object as it is: each of them has a uid and an age."""
+    return bool(metadata.get("uid") and metadata.get("creationTimestamp"))
 
 
 def _field_in(warning: str) -> str:

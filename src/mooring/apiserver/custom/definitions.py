@@ -6,6 +6,7 @@ from typing import Any
 
 from mooring.apiserver.custom.resources import column_of, rows_of, strategy_of
 from mooring.apiserver.documents import Document, items_of, metadata_of, part
+from mooring.apiserver.schema import missing
 from mooring.apiserver.status import FieldError, invalid_value, required, unsupported
 from mooring.apiserver.strategies.base import Strategy, StrategyContext, set_default, spec_of
 from mooring.base.clock import timestamp
@@ -14,6 +15,7 @@ from mooring.objects.names import dns1035_label, dns_subdomain
 
 APPROVED = "api-approved.kubernetes.io"
 _SEE = "see https://github.com/kubernetes/enhancements/pull/1111"
+_DEFINITION = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition"
 _LOOSE = ("x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields")
 
 
@@ -61,6 +63,11 @@ class DefinitionStrategy(Strategy):
                 ]
         return errors + self._check_versions(items_of(spec, "versions"))
 
+    def validate_restore(self, document: Document, context: StrategyContext) -> list[FieldError]:
+        """Without names and one storage version no kind can be served."""
+        absent = [required(path) for path in missing(document, _DEFINITION)]
+        return absent or _check_storage_version(items_of(document["spec"], "versions"))
+
     def _check_approval(self, document: Document, group: str) -> list[FieldError]:
         """Kubernetes' own groups are protected: a definition in one needs the approval annotation."""
         if not any(group == domain or group.endswith("." + domain) for domain in ("k8s.io", "kubernetes.io")):
@@ -78,14 +85,7 @@ class DefinitionStrategy(Strategy):
         return [invalid_value(path, value, why)]
 
     def _check_versions(self, versions: list[Any]) -> list[FieldError]:
-        errors: list[FieldError] = []
-        if not versions:
-            return [required("spec.versions", "must have exactly one version marked as storage version")]
-        if sum(bool(version.get("storage")) for version in versions) != 1:
-            shown = [version.get("name") for version in versions]
-            errors.append(
-                invalid_value("spec.versions", shown, "must have exactly one version marked as storage version")
-            )
+        errors = _check_storage_version(versions)
         for index, version in enumerate(versions):
             path = f"spec.versions[{index}].schema.openAPIV3Schema"
             schema = part(version, "schema").get("openAPIV3Schema")
@@ -199,6 +199,15 @@ def _name_taken(spec: Document, names: Document, context: StrategyContext) -> st
             if row.kind == names.get("kind"):
                 return "Kind"
     return ""
+
+
+def _check_storage_version(versions: list[Any]) -> list[FieldError]:
+    why = "must have exactly one version marked as storage version"
+    if not versions:
+        return [required("spec.versions", why)]
+    if sum(bool(version.get("storage")) for version in versions) != 1:
+        return [invalid_value("spec.versions", [version.get("name") for version in versions], why)]
+    return []
 
 
 def _check_columns(version: Document, path: str) -> list[FieldError]:

@@ -55,7 +55,15 @@ class CustomResourceVersion:
     @cached_property
     def columns(self) -> list[PrinterColumn]:
         declared = items_of(self.version, "additionalPrinterColumns")
-        return [NAME, *(column_of(each) for each in declared)] if declared else [NAME, AGE]
+        return [NAME, *(_column_or_empty(each) for each in declared)] if declared else [NAME, AGE]
+
+
+def _column_or_empty(declared: Document) -> PrinterColumn:
+    """A definition that another server accepted may have a path that is not supported here."""
+    try:
+        return column_of(declared)
+    except ValueError:
+        return column_of({**declared, "jsonPath": ".metadata.absent"})
 
 
 _LONGEST_PATH, _MOST_DESCENTS, _MOST_FILTERS = 1024, 1, 2

@@ -55,6 +55,7 @@ def built_in_strategies() -> dict[str, Strategy]:
         "podgroups.scheduling.k8s.io": PodGroupStrategy(),
         "workloads.scheduling.k8s.io": PodGroupWorkloadStrategy(),
         "storageclasses.storage.k8s.io": volumes.StorageClassStrategy(),
+        "csinodes.storage.k8s.io": volumes.CSINodeStrategy(),
         "csidrivers.storage.k8s.io": volumes.DriverStrategy(),
         "volumeattachments.storage.k8s.io": volumes.AttachmentStrategy(),
         "resourceclaims.resource.k8s.io": devices.ResourceClaimStrategy(),

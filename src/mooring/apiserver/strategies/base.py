@@ -2,7 +2,7 @@
 
 In this order. Create: `default`, `admit`, `prepare_create`, `validate`, `admit_valid`. Update: `default`,
 `prepare_update`, `validate_update`. Status: `default`, `prepare_status`, `validate_status`. Restore: `default`,
-`prepare_restore`, `validate`.
+`validate_restore`, `prepare_restore`, and `validate`, whose errors are notes.
 Documents handed in are copies and may be changed; `old` never.
 """
 
@@ -58,6 +58,8 @@ class Strategy:
     keeps_status_at_creation: ClassVar[bool] = False
     # Whether fields that the type table requires are checked; kinds with their own validation report them better.
     checks_required: ClassVar[bool] = True
+    # Required fields that may be absent all the same: Go clients write an empty list as null.
+    nullable: ClassVar[frozenset[str]] = frozenset()
     fields: ClassVar[dict[str, FieldReader]] = {}
     create_on_update: ClassVar[bool] = False
     # A warning for clients that create such an object: what the embedded cluster does not do with it.
@@ -113,6 +115,10 @@ class Strategy:
             del metadata_of(document)["generation"]
 
     def validate(self, document: Document, context: StrategyContext) -> list[FieldError]:
+        return []
+
+    def validate_restore(self, document: Document, context: StrategyContext) -> list[FieldError]:
+        """What this server cannot do without in an object that another one stored; for most kinds nothing."""
         return []
 
     def validate_update(self, document: Document, old: Document, context: StrategyContext) -> list[FieldError]:

@@ -13,6 +13,7 @@ class ResourceQuotaStrategy(Strategy):
 
 class LimitRangeStrategy(Strategy):
     warning_on_create = stored_only_warning("LimitRanges", "does not enforce them")
+    nullable = frozenset(["spec.limits"])
 
     def default(self, document: Document, context: StrategyContext) -> None:
         for limit in items_of(part(document, "spec"), "limits"):

@@ -1,4 +1,4 @@
-"""PersistentVolumeClaims, PersistentVolumes, StorageClasses, CSIDrivers and VolumeAttachments."""
+"""PersistentVolumeClaims, PersistentVolumes, StorageClasses, CSIDrivers, CSINodes and VolumeAttachments."""
 
 from __future__ import annotations
 
@@ -149,6 +149,12 @@ class DriverStrategy(Strategy):
             set_default(spec, field, value)
         if not spec.get("volumeLifecycleModes"):
             spec["volumeLifecycleModes"] = ["Persistent"]
+
+
+class CSINodeStrategy(Strategy):
+    """CSI drivers of nodes. The kubelet of a node without any writes `drivers: null`."""
+
+    nullable = frozenset(["spec.drivers"])
 
 
 class StorageClassStrategy(Strategy):
