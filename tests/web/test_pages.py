@@ -5,8 +5,11 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from tests.web.pages import PODS
+from tests.web.pages import NODES, PODS, mirrored
 
+from mooring.testing import a_pod
+from mooring.testing.storage import claim_volume
+from mooring.web.pod_page import pod_page
 from mooring.why import recomputed, why_not
 from mooring.why.pod_document import known, with_summary
 
@@ -70,6 +73,15 @@ async def test_filters_are_a_funnel_in_their_order(page):
     assert rejecting == [("TaintToleration", 2, 1), ("NodeResourcesFit", 1, 0)]
     assert found["funnel"][0]["before"] == 2
     assert all(before["after"] == after["before"] for before, after in itertools.pairwise(found["funnel"]))
+
+
+async def test_a_filter_that_rejects_behind_another_one_is_counted():
+    pod = a_pod("web", volumes=[claim_volume("nosuch")])
+    with mirrored(NODES[:1], [pod]) as mirror:
+        steps = {each["plugin"]: each for each in pod_page(mirror, pod, None)["funnel"]}
+    assert (steps["VolumeRestrictions"]["rejected"], steps["VolumeRestrictions"]["total"]) == (1, 1)
+    assert (steps["VolumeBinding"]["rejected"], steps["VolumeBinding"]["total"]) == (0, 1)
+    assert (steps["NodeResourcesFit"]["rejected"], steps["NodeResourcesFit"]["total"]) == (0, 0)
 
 
 async def test_a_bound_pod_has_scores_whose_parts_follow_the_plugins(page):

@@ -6,13 +6,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 import pytest
-from tests.why.clusters import recomputing
+from tests.why.clusters import owned, recomputing
 
 from mooring.base.clock import timestamp
 from mooring.framework import Pod
 from mooring.objects import Node
 from mooring.objects.core import Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from mooring.objects.meta import OwnerReference
 from mooring.testing import a_node_object, a_pod
 from mooring.testing.builders import a_constraint, a_taint, a_term, a_toleration, pod_rules, requires
 from mooring.why import recomputed
@@ -25,13 +24,6 @@ class Expected(NamedTuple):
     node: str
     missing: list[str]
     changes: list[str]
-
-
-def daemon(pod: Pod) -> Pod:
-    owner = OwnerReference(kind="DaemonSet", name="logs", uid="logs", controller=True)
-    return Pod(
-        metadata=msgspec.structs.replace(pod.metadata, owner_references=[owner]), spec=pod.spec, status=pod.status
-    )
 
 
 def named(*nodes: str) -> Affinity:
@@ -69,7 +61,7 @@ CASES: dict[str, tuple[list[Node], list[Pod], Pod, Expected]] = {
     ),
     "a pod of a DaemonSet comes back, so it is not proposed": (
         [a_node_object("one", cpu="4")],
-        [daemon(a_pod("logs", cpu="3", node="one"))],
+        [owned(a_pod("logs", cpu="3", node="one"), "DaemonSet", "logs")],
         a_pod(cpu="2"),
         Expected("one", ["lacks 1 cpu"], ["request 1 cpu instead of 2"]),
     ),
@@ -97,7 +89,53 @@ CASES: dict[str, tuple[list[Node], list[Pod], Pod, Expected]] = {
         [a_node_object("one")],
         [],
         a_pod(requests={"example.com/gpu": "1"}),
-        Expected("one", ["has no example.com/gpu"], []),
+        Expected("one", ["has no example.com/gpu, and no node has any"], []),
+    ),
+    "a device of another vendor": (
+        [a_node_object("one", resources={"example.com/gpus": "8"})],
+        [],
+        a_pod(requests={"example.com/gpu": "1"}),
+        Expected("one", ["has no example.com/gpu, and no node has any (similar: example.com/gpus)"], []),
+    ),
+    "a device cannot be resized, so the pod that has it is not shrunk": (
+        [a_node_object("one", resources={"example.com/gpu": "8"})],
+        [a_pod("train", requests={"example.com/gpu": "8"}, node="one")],
+        a_pod(requests={"example.com/gpu": "1"}),
+        Expected("one", ["lacks 1 example.com/gpu"], ["delete default/train"]),
+    ),
+    "a label that no node has, spelt otherwise": (
+        [a_node_object("one", labels={"disk": "ssd-fast"})],
+        [],
+        a_pod(node_selector={"disk": "ssd-fats"}),
+        Expected(
+            "one",
+            ["has disk=ssd-fast, not disk=ssd-fats, which no node has (similar: ssd-fast)"],
+            [
+                "select nodes by disk=ssd-fast in place of disk=ssd-fats",
+                "label one with disk=ssd-fats",
+                "create the pod without disk=ssd-fats",
+            ],
+        ),
+    ),
+    "a label whose key no node has": (
+        [a_node_object("one", labels={"disktype": "ssd"})],
+        [],
+        a_pod(node_selector={"disktyp": "ssd"}),
+        Expected(
+            "one",
+            ["lacks the label disktyp=ssd, and no node has a label disktyp (similar: disktype)"],
+            ["label one with disktyp=ssd", "create the pod without disktyp=ssd"],
+        ),
+    ),
+    "a zone is the kubelet's to set": (
+        [a_node_object("one", labels={"topology.kubernetes.io/zone": "a"})],
+        [],
+        a_pod(node_selector={"topology.kubernetes.io/zone": "b"}),
+        Expected(
+            "one",
+            ["has topology.kubernetes.io/zone=a, not topology.kubernetes.io/zone=b, which no node has"],
+            ["create the pod without topology.kubernetes.io/zone=b"],
+        ),
     ),
     "as many pods as the node may run": (
         [a_node_object("one", pods=1)],
@@ -147,7 +185,7 @@ CASES: dict[str, tuple[list[Node], list[Pod], Pod, Expected]] = {
         a_pod(node_selector={"disk": "ssd", "kubernetes.io/hostname": "one"}),
         Expected(
             "one",
-            ["has disk=hdd, not disk=ssd"],
+            ["has disk=hdd, not disk=ssd, which no node has"],
             ["label one with disk=ssd", "create the pod without disk=ssd"],
         ),
     ),
@@ -157,7 +195,7 @@ CASES: dict[str, tuple[list[Node], list[Pod], Pod, Expected]] = {
         a_pod(node_selector={"kubernetes.io/hostname": "two"}),
         Expected(
             "one",
-            ["has kubernetes.io/hostname=one, not kubernetes.io/hostname=two"],
+            ["has kubernetes.io/hostname=one, not kubernetes.io/hostname=two, which no node has"],
             ["create the pod without kubernetes.io/hostname=two"],
         ),
     ),
@@ -182,7 +220,7 @@ CASES: dict[str, tuple[list[Node], list[Pod], Pod, Expected]] = {
         a_pod(affinity=named("two")),
         Expected(
             "one",
-            ["is not among the nodes that the affinity names"],
+            ["is not among the nodes that the affinity names: two does not exist"],
             ["create the pod without its required node affinity"],
         ),
     ),

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
+from tests.why.clusters import owned
 
 from mooring.base.errors import OperatorMistake
 from mooring.config import default_configuration
 from mooring.framework import Pod
-from mooring.objects.meta import OwnerReference
 from mooring.plugins.catalogue import catalogue
 from mooring.simulator import Cluster
 from mooring.testing import a_node_object, a_pod
@@ -18,13 +17,6 @@ from mooring.why import Recomputation, explain_owner
 from mooring.why.owners import near_namespace
 
 DEPLOYMENT, REPLICA_SET = ("apps/v1", "Deployment"), ("apps/v1", "ReplicaSet")
-
-
-def owned(pod: Pod, kind: str, name: str) -> Pod:
-    owner = OwnerReference(kind=kind, name=name, uid=f"{kind}/{name}", controller=True)
-    return Pod(
-        metadata=msgspec.structs.replace(pod.metadata, owner_references=[owner]), spec=pod.spec, status=pod.status
-    )
 
 
 def explained(pods: list[Pod], kind: tuple[str, str], name: str, namespace: str = "default") -> dict[str, Any]:

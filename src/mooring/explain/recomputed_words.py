@@ -18,8 +18,7 @@ def recomputation_lines(found: Evidence, recomputed: Evidence, is_wide: bool) ->
     yield from caveats(found["profile"], recomputed)
     if gating := recomputed.get("gating"):
         yield f"  {gating['plugin']} keeps it out of the queue: {'; '.join(gating['reasons'])}"
-        return
-    if found["node"]:
+    elif found["node"]:
         yield from _bound(found, recomputed)
     else:
         yield from _pending(found, recomputed)
@@ -150,24 +149,34 @@ def aligned(cells: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def nearest_lines(nearest: Sequence[Evidence]) -> Iterator[str]:
-    """Per group of nodes: the nearest, what it lacks, and what would do."""
+    """Per group of nodes: the nearest, what it lacks, and what would do. Or what the pod itself lacks."""
     for miss in nearest:
         count = miss["count"]
         despite = despite_eviction(miss, is_one_of_two=False)
-        yield f"  {miss['plugin']}: {'; '.join(miss['reasons'])}{despite} ({count} node{'s' * (count != 1)})"
+        where = f" ({count} node{'s' * (count != 1)})" if count else ""
+        yield f"  {miss['plugin']}: {'; '.join(miss['reasons'])}{despite}{where}"
         fit = f"{miss['onlyThis']} nodes fit but for this; " if miss["onlyThis"] > 1 else ""
-        yield f"    {fit}nearest is {miss['node']}: it {', and it '.join(miss['missing'])}."
+        nearest_is = f"nearest is {miss['node']}: " if miss["node"] else ""
+        if miss["missing"]:
+            yield f"    {fit}{nearest_is}it {', and it '.join(miss['missing'])}."
         yield from change_lines(miss["changes"], "    ", miss["node"])
         if not miss["changes"]:
             yield "    - no change to this pod, to pods on this node or to the node is known to help"
 
 
-def change_lines(changes: Sequence[Evidence], indent: str, expected: str) -> Iterator[str]:
+def change_lines(changes: Sequence[Evidence], indent: str, expected: str | None) -> Iterator[str]:
     """Alternatives, each with what to paste."""
     for change in changes:
         command = f" ({change['command']})" if change.get("command") else ""
         goes = f"; then it goes to {change['node']}" if change["node"] != expected else ""
-        manifest = change.get("manifest")
-        yield f"{indent}- {change['change']}{command}{goes}{':' if manifest else ''}"
+        again = "".join(f"; {created_again(each)}" for each in change.get("createdAgain", ()))
+        manifest = change.get("create") or change.get("manifest")
+        yield f"{indent}- {change['change']}{command}{goes}{again}{':' if manifest else ''}"
         if manifest:
             yield textwrap.indent(written(manifest).rstrip("\n"), f"{indent}    ")
+
+
+def created_again(pod: Evidence) -> str:
+    """What becomes of a deleted pod."""
+    goes = f"goes to {pod['node']}" if pod["node"] else "waits"
+    return f"{pod['owner']} creates the pod again, which then {goes}"

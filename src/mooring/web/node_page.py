@@ -12,7 +12,8 @@ from mooring.objects.placed import PlacedPod
 from mooring.state import RowView
 from mooring.web.mirror import Mirror
 from mooring.web.node_columns import node_row
-from mooring.web.pod_store import PodEvent, owner_of
+from mooring.web.pod_store import PodEvent
+from mooring.why.owner_kinds import owner_of
 from mooring.why.pods import bound_at
 
 MOST_REFUSED, MOST_HISTORY = 200, 200

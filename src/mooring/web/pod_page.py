@@ -47,13 +47,17 @@ def _funnel_of(recomputation: Recomputation, pod: Pod) -> list[Document]:
 
 
 def funnel(recomputation: Recomputation, pod: Pod, decision: Decision) -> list[Document]:
-    """Filter after filter: how many nodes were left before it, and which it rejected. A node counts at the first."""
+    """Filter after filter: how many nodes were left before it, and which it rejected. A node counts at the first.
+
+    `total` counts all nodes that the filter rejects, also those that an earlier one has rejected.
+    """
     by_plugin: dict[str, dict[str, int]] = {}
     for _, verdict in decision.rejections.items():
         reason = "; ".join(verdict.refusal.reasons) or verdict.refusal.code.value
         reasons = by_plugin.setdefault(verdict.plugin or "", {})
         reasons[reason] = reasons.get(reason, 0) + 1
     profile = recomputation.profile_of(pod)
+    results = recomputation.results(pod)[1] if by_plugin else {}
     filters = [plugin.name for plugin in profile.at(Point.FILTER)]
     # What PreFilter rejects comes first: no filter was run there.
     names = [*(each for each in by_plugin if each not in filters), *filters]
@@ -72,6 +76,7 @@ def funnel(recomputation: Recomputation, pod: Pod, decision: Decision) -> list[D
                 "before": left,
                 "rejected": rejected,
                 "after": left - rejected,
+                "total": len(results[name].rejected) if name in results else rejected,
                 "reasons": [{"reason": reason, "nodes": count} for reason, count in most],
             }
         )

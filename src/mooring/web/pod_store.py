@@ -161,15 +161,3 @@ def refusal(pod: Pod) -> str:
 def is_preempted(pod: Pod) -> bool:
     condition = pod.condition("DisruptionTarget")
     return condition is not None and (condition.status, condition.reason) == ("True", "PreemptionByScheduler")
-
-
-def owner_of(pod: Pod) -> str | None:
-    """`Deployment/web`: its controller; of a ReplicaSet that a Deployment made, the Deployment."""
-    for reference in pod.metadata.owner_references:
-        if reference.controller:
-            # The Deployment's controller names its ReplicaSets so, and labels their pods with what follows the dash.
-            suffix = f"-{pod.labels.get('pod-template-hash', '')}"
-            if reference.kind == "ReplicaSet" and len(suffix) > 1 and reference.name.endswith(suffix):
-                return f"Deployment/{reference.name.removesuffix(suffix)}"
-            return f"{reference.kind}/{reference.name}"
-    return None

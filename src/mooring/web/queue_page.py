@@ -7,7 +7,8 @@ from typing import Any
 
 from mooring.framework import Pod
 from mooring.web.pending_causes import PendingCause
-from mooring.web.pod_store import PodStore, owner_of
+from mooring.web.pod_store import PodStore
+from mooring.why.owner_kinds import owner_of
 
 MOST_PODS = 200
 """Of a group; `total` counts all."""

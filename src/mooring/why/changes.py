@@ -1,4 +1,4 @@
-"""A change that may bring a pod to a node: of the pod, of nodes, or of other pods."""
+"""A change that may bring a pod to a node: of the pod, of nodes, of other pods, or of objects that plugins read."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import msgspec
 
 from mooring.framework import Pod
 from mooring.objects import Node
+from mooring.objects.meta import KubeObject
 from mooring.objects.placed import PlacedPod
 
 
@@ -26,6 +27,10 @@ class ProposedChange(msgspec.Struct, frozen=True):
     """The uids of pods that are gone."""
     resized: tuple[PlacedPod, ...] = ()
     """Pods on nodes that request less."""
+    objects: tuple[KubeObject, ...] = ()
+    """Objects that plugins read: new ones, or as they would be."""
+    created: dict[str, Any] | None = None
+    """The manifest of a new object."""
     manifest: dict[str, Any] | None = None
     """What to paste into the pod's manifest."""
     command: str = ""
@@ -58,6 +63,8 @@ def combined(changes: Iterable[ProposedChange]) -> ProposedChange:
         nodes=tuple(nodes.values()),
         deleted=deleted,
         resized=tuple(resized.values()),
+        objects=tuple(each for step in steps for each in step.objects),
+        created=next((step.created for step in steps if step.created is not None), None),
         manifest=manifest or None,
         command=" && ".join(step.command for step in steps if step.command),
     )

@@ -40,16 +40,18 @@ def near_misses(recomputation: Recomputation, pod: Pod, decision: Decision) -> l
 
         gaps = {node: gap(node) for node in candidates}
         nearest = min(gaps, key=lambda node: gaps[node].distance)
+        # PreFilter refused the pod as a whole: no node is nearer than another.
+        is_of_pod = decision.refusal is not None
         found.append(
             {
                 "plugin": plugin or measured,
                 "reasons": list(refusal.reasons),
                 "code": refusal.code.value,
                 "count": len(nodes),
-                "onlyThis": sum(
-                    rejecting[node] == 1 and gaps[node].sentence == gaps[nearest].sentence for node in gaps
-                ),
-                "node": nearest,
+                "onlyThis": 0
+                if is_of_pod
+                else sum(rejecting[node] == 1 and gaps[node].sentence == gaps[nearest].sentence for node in gaps),
+                "node": None if is_of_pod else nearest,
                 "missing": verifier.gaps(nearest),
                 "changes": [each.document() for each in verifier.feasible(nearest)],
             }

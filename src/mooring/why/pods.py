@@ -6,6 +6,7 @@ from typing import Any
 
 from mooring.base.clock import parse_timestamp
 from mooring.framework import Pod
+from mooring.why.gates import gated_misses
 from mooring.why.near_misses import near_misses
 from mooring.why.pod_groups import lacks_group
 from mooring.why.recomputation import Recomputation
@@ -30,7 +31,7 @@ def recomputed(recomputation: Recomputation, pod: Pod, most_nodes: int | None = 
         found["since"] = _since(recomputation, pod)
         return found
     if (gating := recomputation.gating(pod)) is not None:
-        return found | {"gating": gating}
+        return found | {"gating": gating, "nearest": gated_misses(recomputation, pod, gating)}
     if lacks_group(pod):
         found["lacksGroup"] = True
     return found | _decided(recomputation, pod, None, most_nodes)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from types import TracebackType
 from typing import Any, TypeVar
@@ -23,11 +23,13 @@ from mooring.framework import FeatureGates, Objects, Pod
 from mooring.framework.registry import Registry
 from mooring.objects import Node
 from mooring.objects.meta import KubeObject
-from mooring.objects.placed import PlacedPod
+from mooring.objects.placed import PlacedPod, placed
+from mooring.objects.resource import ResourceClaim
 from mooring.queue import QueuedPodInfo
 from mooring.scheduler.loop import Scheduler
 from mooring.scheduler.shadow.wiring import SilentReporter
 from mooring.scheduler.watching.feeds import NodeFeed
+from mooring.scheduler.watching.informers import ObjectStore
 from mooring.scheduler.wiring import Core, build_core, cluster_executor, complete
 from mooring.simulator.scenario import Cluster
 from mooring.simulator.simulated_client import SimulatedClient
@@ -128,6 +130,11 @@ class Recomputation:
         """All of a kind that a plugin reads."""
         return self._core.informers.store(kind)
 
+    def known(self, kind: type[K]) -> Iterable[K]:
+        """All of a kind, if a plugin reads it."""
+        store = self._core.informers.stores.get(kind)
+        return store.all() if store is not None else ()
+
     def profile_of(self, pod: Pod) -> Profile:
         """The profile that schedules it; the first one for a pod of another scheduler."""
         profiles = self._core.assembly.current.profiles
@@ -210,12 +217,25 @@ class Recomputation:
                 self.state.set_pod(record)
 
     @contextlib.contextmanager
+    def placed(self, pod: Pod, node: str) -> Iterator[None]:
+        """While inside, the pod runs on the node, too."""
+        self.state.set_pod(placed(pod, node))
+        try:
+            yield
+        finally:
+            self.state.remove_pod(pod.uid)
+
+    @contextlib.contextmanager
     def applied(self, change: ProposedChange) -> Iterator[None]:
-        """While inside, nodes and pods on nodes are as the change makes them. The pod itself is the caller's."""
+        """While inside, nodes, pods and objects are as the change makes them. The pod itself is the caller's."""
         state = self.state
         nodes: list[Node] = []
         pods: list[PlacedPod] = []
+        objects: list[tuple[ObjectStore[Any], KubeObject, KubeObject | None]] = []
         try:
+            for each in (*change.objects, *self._released(change.deleted)):
+                if (store := self._core.informers.stores.get(type(each))) is not None:
+                    objects.append((store, each, store.put(each)))
             for node in change.nodes:
                 if (before := state.set_node(node)) is not None:
                     nodes.append(before)
@@ -231,6 +251,15 @@ class Recomputation:
                 state.set_pod(record)
             for before in reversed(nodes):
                 state.set_node(before)
+            for store, each, known in reversed(objects):
+                store.discard(each.key) if known is None else store.put(known)
+
+    def _released(self, deleted: Collection[str]) -> Iterator[ResourceClaim]:
+        """The claims that nothing uses without these pods, as the claim controller leaves them: without devices."""
+        for claim in self.known(ResourceClaim) if deleted else ():
+            left = [user for user in claim.status.reserved_for if user.uid not in deleted]
+            if claim.status.reserved_for and not left:
+                yield ResourceClaim(metadata=claim.metadata, spec=claim.spec)
 
 
 def unbound(pod: Pod) -> Pod:

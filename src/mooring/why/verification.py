@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -13,12 +14,19 @@ from mooring.framework import Pod
 from mooring.objects.core import Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.objects.placement_rules import required_node_selector
 from mooring.why.changes import ProposedChange, combined, with_spec
+from mooring.why.owner_kinds import owner_of
 from mooring.why.proposals import RejectedNode, measure_of, proposals_of
-from mooring.why.recomputation import Recomputation
+from mooring.why.recomputation import Recomputation, unbound
 
 MOST_STEPS = 8
 """Of one change that satisfies several plugins, one after the other."""
 HOSTNAME = "kubernetes.io/hostname"
+
+
+def _again(pod: Pod) -> Pod:
+    """What its controller creates in its place."""
+    metadata = msgspec.structs.replace(pod.metadata, uid=f"{pod.uid}-again", name=f"{pod.name}-again")
+    return Pod(metadata=metadata, spec=pod.spec)
 
 
 class Verified(msgspec.Struct, frozen=True):
@@ -26,9 +34,15 @@ class Verified(msgspec.Struct, frozen=True):
 
     change: ProposedChange
     node: str
+    created_again: tuple[tuple[str, str | None], ...] = ()
+    """Pods that are deleted and that a controller creates again: `Deployment/web`, and the node they then go to."""
 
     def document(self) -> dict[str, Any]:
         document: dict[str, Any] = {"change": self.change.sentence, "node": self.node}
+        if self.created_again:
+            document["createdAgain"] = [{"owner": owner, "node": node} for owner, node in self.created_again]
+        if self.change.created is not None:
+            document["create"] = self.change.created
         if self.change.manifest is not None:
             document["manifest"] = self.change.manifest
         if self.change.command:
@@ -46,17 +60,21 @@ class Verifier:
     def gaps(self, node: str) -> list[str]:
         """What is missing on the node, by every plugin that rejects it."""
         cycle, results = self._recomputation.results(self._pod, node)
-        return [
-            measure_of(case.plugin)(case).sentence for case in self._cases(self._pod, node, cycle, results.values())
-        ]
+        cases = self._cases(self._pod, node, cycle, results.values())
+        return list(dict.fromkeys(measure_of(case.plugin)(case).sentence for case in cases))
 
     def feasible(self, node: str) -> list[Verified]:
         """Changes after which the node is feasible and the pod is placed, wherever."""
-        return [
-            Verified(change, decision.node)
-            for change in self._changes(node)
-            if (decision := self._decided(change)).node is not None
-        ]
+        found = (self.verified(change) for change in self._changes(node))
+        return [each for each in found if each is not None]
+
+    def verified(self, change: ProposedChange) -> Verified | None:
+        """The pod decided with the change; None: it still has no node."""
+        with self._created_again(change) as outcomes:
+            decision = self._decided(change)
+            if decision.node is None:
+                return None
+            return Verified(change, decision.node, tuple(outcomes(decision)))
 
     def to(self, node: str) -> list[Verified]:
         """Changes after which the pod goes to this node. One that wins no score must be required."""
@@ -65,15 +83,43 @@ class Verifier:
         if not self._recomputation.rejecting(self._pod, node):
             changes = iter([ProposedChange("")])
         for change in changes:
-            if self._decided(change).node == node:
-                found.append(Verified(change, node))
+            if (verified := self.verified(change)) is not None and verified.node == node:
+                found.append(verified)
                 continue
             with self._recomputation.applied(change):
                 pinned = self._required(change.after(self._pod), node)
             both = combined([change, pinned]) if change.sentence else pinned
-            if self._decided(both).node == node:
-                found.append(Verified(both, node))
+            if (verified := self.verified(both)) is not None and verified.node == node:
+                found.append(verified)
         return found
+
+    @contextlib.contextmanager
+    def _created_again(
+        self, change: ProposedChange
+    ) -> Iterator[Callable[[Decision], Iterator[tuple[str, str | None]]]]:
+        """Controllers create deleted pods again: while inside, those that the queue has before the pod have a node.
+
+        Of equal priority the new one may be tried first. What is yielded has where they go, once the pod has its node.
+        """
+        recomputation = self._recomputation
+        deleted = [recomputation.pods[uid] for uid in change.deleted if uid in recomputation.pods]
+        owned = [(owner, unbound(pod)) for pod in deleted if (owner := owner_of(pod)) is not None]
+        went: dict[str, str | None] = {}
+        with contextlib.ExitStack() as before:
+            for _, pod in owned:
+                if pod.priority >= self._pod.priority:
+                    with recomputation.applied(change):
+                        went[pod.uid] = recomputation.decide(pod).node
+                    if (node := went[pod.uid]) is not None:
+                        before.enter_context(recomputation.placed(_again(pod), node))
+
+            def outcomes(decision: Decision) -> Iterator[tuple[str, str | None]]:
+                assert decision.node is not None, "the pod has a node"
+                with recomputation.applied(change), recomputation.placed(decision.pod, decision.node):
+                    for owner, pod in owned:
+                        yield owner, went[pod.uid] if pod.uid in went else recomputation.decide(pod).node
+
+            yield outcomes
 
     def _decided(self, change: ProposedChange) -> Decision:
         with self._recomputation.applied(change):
@@ -88,7 +134,14 @@ class Verifier:
                 if self._is_feasible(change, node):
                     yield change
             return
-        if cases and (whole := self._repair(node)) is not None:
+        # One change may satisfy all of them: several plugins reject the node for a claim that is missing.
+        found: dict[str, ProposedChange] = {}
+        for case in cases:
+            for change in proposals_of(case.plugin)(case):
+                if change.sentence not in found and self._is_feasible(change, node):
+                    found[change.sentence] = change
+        yield from found.values()
+        if cases and not found and (whole := self._repair(node)) is not None:
             yield whole
 
     def _is_feasible(self, change: ProposedChange, node: str) -> bool:

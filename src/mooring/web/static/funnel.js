@@ -3,11 +3,12 @@
 import { h } from "./dom.js";
 import { count, counted, visible } from "./format.js";
 
-/** Steps that rejected something, as a list of bars; those that let every node pass are one line. */
+/** Steps that rejected something, as a list of bars; below, filters that reject the same nodes, and those that reject none. */
 export function funnel(steps, total) {
   const nodes = total ?? steps[0]?.before ?? 0;
   const rejecting = steps.filter((each) => each.rejected > 0);
-  const passing = steps.filter((each) => each.rejected === 0);
+  const others = steps.filter((each) => each.rejected === 0);
+  const [behind, passing] = [others.filter((each) => each.total > 0), others.filter((each) => !each.total)];
   const left = steps.length ? steps.at(-1).after : nodes;
   return h("div", { class: "funnel" },
     h("p", { class: "funnel-line", id: "funnel-line" }, funnelLine(steps, nodes)),
@@ -15,7 +16,8 @@ export function funnel(steps, total) {
       step("All nodes", nodes, nodes, null),
       rejecting.map((each) => step(each.plugin, each.after, nodes, each)),
       rejecting.length ? null : h("li", { class: "note" }, "No filter rejects a node.")),
-    passing.length ? h("p", { class: "note" }, `${counted(passing.length, "filter")} let every node pass: ${passing.map((each) => each.plugin).join(", ")}.`) : null,
+    behind.length ? h("p", { class: "note", id: "funnel-behind" }, `${counted(behind.length, "more filter")} ${behind.length === 1 ? "rejects" : "reject"} nodes that are rejected already: ${behind.map((each) => `${visible(each.plugin)} (${count(each.total)})`).join(", ")}.`) : null,
+    passing.length ? h("p", { class: "note" }, `${counted(passing.length, "filter")} ${passing.length === 1 ? "lets" : "let"} every node pass: ${passing.map((each) => each.plugin).join(", ")}.`) : null,
     h("p", { class: "hidden" }, `${counted(left, "node")} left.`));
 }
 

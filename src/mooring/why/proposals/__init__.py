@@ -3,7 +3,17 @@
 One file a plugin; of plugins that are not here only their own words are known, and that fewer pods may help.
 """
 
-from mooring.why.proposals import evictions, node_affinity, pod_affinity, ports, resources, taints, topology_spread
+from mooring.why.proposals import (
+    devices,
+    evictions,
+    node_affinity,
+    pod_affinity,
+    ports,
+    resources,
+    taints,
+    topology_spread,
+    volumes,
+)
 from mooring.why.proposals.rejected_node import Gap, Measure, Propose, RejectedNode
 
 _KNOWN: dict[str, tuple[Measure, Propose]] = {
@@ -14,6 +24,11 @@ _KNOWN: dict[str, tuple[Measure, Propose]] = {
     "NodePorts": (ports.gap, ports.changes),
     "PodTopologySpread": (topology_spread.gap, topology_spread.changes),
     "InterPodAffinity": (pod_affinity.gap, pod_affinity.changes),
+    "DynamicResources": (devices.gap, devices.changes),
+    "VolumeBinding": (volumes.gap, volumes.changes),
+    "VolumeZone": (volumes.gap, volumes.changes),
+    "VolumeRestrictions": (volumes.gap, volumes.changes),
+    "NodeVolumeLimits": (volumes.gap, volumes.changes),
 }
 
 

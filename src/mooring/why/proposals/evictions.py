@@ -1,17 +1,24 @@
-"""Deletion of pods: the fewest of some candidates without which a plugin accepts the node."""
+"""Deletion of pods: the fewest of some candidates without which a plugin accepts the node.
+
+Not of pods that belong with the pod: of its controller, its pod group or its quota. What a controller creates again is
+decided again when the proposal is verified.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from mooring.framework import PlacedPod
+from mooring.framework import PlacedPod, Pod
+from mooring.plugins.community.capacity_scheduling.quotas import ElasticQuota
+from mooring.plugins.community.coscheduling.pod_groups import GROUP_LABEL
 from mooring.why.changes import ProposedChange, command
+from mooring.why.owner_kinds import STAYS, owner_of
 from mooring.why.proposals.rejected_node import Gap, RejectedNode
 
 MOST_NAMED = 5
 """A proposal to delete more pods than this is none."""
-STAYS = ("DaemonSet", "Node")
-"""Pods of these owners come back at once, on the same node."""
+SYSTEM_CRITICAL = 2_000_000_000
+"""Pods of this priority and above run the cluster."""
 
 
 def gap(case: RejectedNode) -> Gap:
@@ -25,14 +32,33 @@ def changes(case: RejectedNode) -> Iterator[ProposedChange]:
 
 
 def deletions(case: RejectedNode, candidates: Iterable[PlacedPod]) -> Iterator[ProposedChange]:
-    """One proposal at most: the fewest of the candidates, those of lower priority first."""
+    """The fewest of the candidates, those of lower priority first; and the fewest that no controller creates again."""
+    found: list[ProposedChange] = []
+    for pods in _deletable(case, candidates):
+        victims = _fewest(case, pods)
+        if 0 < len(victims) <= MOST_NAMED and (deletion := _deletion(victims)) not in found:
+            found.append(deletion)
+    yield from found
+
+
+def single(case: RejectedNode, candidates: Iterable[PlacedPod]) -> PlacedPod | None:
+    """One pod without which the plugin would accept the node, whether or not it may be deleted."""
+    pods = [pod for pod in candidates if pod.uid != case.pod.uid and not _comes_back(_known(case, pod))]
+    return next((pod for pod in _smallest_first(pods) if not case.is_rejected_by(_deletion([pod]))), None)
+
+
+def _deletable(case: RejectedNode, candidates: Iterable[PlacedPod]) -> Iterator[list[PlacedPod]]:
+    """All that may be deleted; then those that no controller creates again."""
     pods = sorted((pod for pod in candidates if _can_go(case, pod)), key=lambda pod: (pod.priority, -_size(pod)))
+    yield pods
+    yield [pod for pod in pods if (known := _known(case, pod)) is None or owner_of(known) is None]
+
+
+def _fewest(case: RejectedNode, pods: Sequence[PlacedPod]) -> list[PlacedPod]:
     if not pods or case.is_rejected_by(_deletion(pods)):
-        return
-    single = next((pod for pod in _smallest_first(pods) if not case.is_rejected_by(_deletion([pod]))), None)
-    victims = [single] if single is not None else _reprieved(case, pods)
-    if len(victims) <= MOST_NAMED:
-        yield _deletion(victims)
+        return []
+    one = next((pod for pod in _smallest_first(pods) if not case.is_rejected_by(_deletion([pod]))), None)
+    return [one] if one is not None else _reprieved(case, pods)
 
 
 def _smallest_first(pods: Sequence[PlacedPod]) -> list[PlacedPod]:
@@ -50,9 +76,40 @@ def _reprieved(case: RejectedNode, pods: Sequence[PlacedPod]) -> list[PlacedPod]
 
 
 def _can_go(case: RejectedNode, pod: PlacedPod) -> bool:
-    known = case.recomputation.pods.get(pod.uid)
-    owners = known.metadata.owner_references if known is not None else ()
-    return pod.uid != case.pod.uid and not any(owner.controller and owner.kind in STAYS for owner in owners)
+    known = _known(case, pod)
+    return (
+        pod.uid != case.pod.uid
+        and pod.priority < SYSTEM_CRITICAL
+        and not _comes_back(known)
+        and not (known is not None and _belongs_with(case, known))
+    )
+
+
+def _known(case: RejectedNode, pod: PlacedPod) -> Pod | None:
+    return case.recomputation.pods.get(pod.uid)
+
+
+def _comes_back(pod: Pod | None) -> bool:
+    """Whether its owner creates it again at once, on the same node."""
+    owners = pod.metadata.owner_references if pod is not None else ()
+    return any(owner.controller and owner.kind in STAYS for owner in owners)
+
+
+def _belongs_with(case: RejectedNode, other: Pod) -> bool:
+    """Whether both are of one controller, one pod group or one quota: one would wait in place of the other."""
+    pod = case.pod
+    if other.namespace != pod.namespace:
+        return False
+    owner, group = owner_of(pod), _group(pod)
+    return (
+        (owner is not None and owner == owner_of(other))
+        or (group is not None and group == _group(other))
+        or any(quota.namespace == pod.namespace for quota in case.recomputation.known(ElasticQuota))
+    )
+
+
+def _group(pod: Pod) -> str | None:
+    return pod.pod_group_name or pod.labels.get(GROUP_LABEL)
 
 
 def _size(pod: PlacedPod) -> int:

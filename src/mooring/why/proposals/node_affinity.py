@@ -13,9 +13,15 @@ from mooring.objects.selectors import requirement_matches
 from mooring.why.changes import ProposedChange, command, with_node_fields, with_spec
 from mooring.why.proposals import evictions
 from mooring.why.proposals.rejected_node import Gap, RejectedNode
+from mooring.why.similar import similar, similar_words
 
-OF_THE_NODE = ("kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch")
-"""Labels that describe the node: another value would be a lie."""
+OF_THE_NODE = (
+    *("kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch", "node.kubernetes.io/instance-type"),
+    *("topology.kubernetes.io/zone", "topology.kubernetes.io/region"),
+    *("beta.kubernetes.io/os", "beta.kubernetes.io/arch", "beta.kubernetes.io/instance-type"),
+    *("failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"),
+)
+"""Labels that describe the node: another value would be a lie, and the kubelet sets its own again."""
 
 
 class _Unmet(NamedTuple):
@@ -32,10 +38,13 @@ class _Unmet(NamedTuple):
 def gap(case: RejectedNode) -> Gap:
     unmet = _unmet(case)
     labels = case.view.labels
-    parts = [_difference(labels, key, f"{key}={value}") for key, value in unmet.selector.items()]
+    parts = [
+        f"{_difference(labels, key, f'{key}={value}')}{_nowhere(case, key, value)}"
+        for key, value in unmet.selector.items()
+    ]
     parts += [_difference(labels, each.key, _text(each)) for each in unmet.requirements]
     if unmet.is_named:
-        parts.append("is not among the nodes that the affinity names")
+        parts.append(f"is not among the nodes that the affinity names{_gone(case)}")
     return Gap(" and ".join(parts), len(parts)) if parts else evictions.gap(case)
 
 
@@ -43,6 +52,8 @@ def changes(case: RejectedNode) -> Iterator[ProposedChange]:
     unmet = _unmet(case)
     if not unmet.selector and not unmet.requirements and not unmet.is_named:
         return  # the scheduler's own affinity: that of its configuration
+    if (renamed := _renamed(case, unmet)) is not None:
+        yield renamed
     if not unmet.is_named and (labelled := _labelled(case, unmet)) is not None:
         yield labelled
     yield _unselective(case, unmet)
@@ -108,6 +119,51 @@ def _labelled(case: RejectedNode, unmet: _Unmet) -> ProposedChange | None:
         else f"change the labels of {node.name}",
         nodes=(with_node_fields(node, labels=labels),),
         command=command("kubectl", "label", "nodes", node.name, *arguments, *overwrite),
+    )
+
+
+def _values(case: RejectedNode, key: str) -> set[str]:
+    """Of a label, on all nodes."""
+    return {value for view in case.recomputation.state.nodes if (value := view.labels.get(key)) is not None}
+
+
+def _nowhere(case: RejectedNode, key: str, value: str) -> str:
+    """Whether no node has the label, and which ones look like it."""
+    values = _values(case, key)
+    if value in values:
+        return ""
+    if values:
+        return f", which no node has{similar_words(value, values)}"
+    keys = {key for view in case.recomputation.state.nodes for key in view.labels}
+    return f", and no node has a label {key}{similar_words(key, keys)}"
+
+
+def _gone(case: RejectedNode) -> str:
+    """Names in the affinity that no node has: as that of a deleted node."""
+    required = required_node_selector(case.pod)
+    terms = required.node_selector_terms if required is not None else []
+    named = {value for term in terms for field in term.match_fields if field.operator == "In" for value in field.values}
+    gone = sorted(name for name in named if case.recomputation.view(name) is None)
+    return f": {', '.join(gone)} {'does' if len(gone) == 1 else 'do'} not exist" if gone else ""
+
+
+def _renamed(case: RejectedNode, unmet: _Unmet) -> ProposedChange | None:
+    """The selector with a label that nodes have, in place of one that looks like it and that none has."""
+    selector = dict(case.pod.spec.node_selector)
+    words = []
+    for key, value in unmet.selector.items():
+        values = _values(case, key)
+        if value in values:
+            return None
+        if values and (near := similar(value, values)):
+            selector[key] = near[0]
+            words.append(f"{key}={near[0]} in place of {key}={value}")
+    if not words:
+        return None
+    return ProposedChange(
+        f"select nodes by {' and '.join(words)}",
+        pod=with_spec(case.pod, node_selector=selector),
+        manifest={"spec": {"nodeSelector": selector}},
     )
 
 

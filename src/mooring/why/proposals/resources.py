@@ -15,6 +15,11 @@ from mooring.why.amounts import quantity, shown
 from mooring.why.changes import ProposedChange, with_spec
 from mooring.why.proposals import evictions
 from mooring.why.proposals.rejected_node import Gap, RejectedNode
+from mooring.why.recomputation import Recomputation
+from mooring.why.similar import similar_words
+
+RESIZABLE = ("cpu", "memory")
+_EVERYWHERE = (*RESIZABLE, "ephemeral-storage", "pods")
 
 
 def gap(case: RejectedNode) -> Gap:
@@ -22,7 +27,7 @@ def gap(case: RejectedNode) -> Gap:
     for resource, missing in _missing(case).items():
         wanted, most = case.pod.request(resource), case.view.allocatable(resource)
         if not most:
-            parts.append(f"has no {resource}")
+            parts.append(f"has no {resource}{_nowhere(case, resource)}")
         elif wanted > most:
             parts.append(f"has only {shown(resource, most)} of the {shown(resource, wanted)} {resource} requested")
         else:
@@ -35,11 +40,9 @@ def gap(case: RejectedNode) -> Gap:
 
 
 def changes(case: RejectedNode) -> Iterator[ProposedChange]:
-    deletion = next(evictions.deletions(case, case.view.pods), None)
-    if deletion is not None:
-        yield deletion
-        if len(deletion.deleted) == 1 and TOO_MANY_PODS not in case.refusal.reasons:
-            yield from _shrunk(case, deletion.deleted[0])
+    yield from evictions.deletions(case, case.view.pods)
+    if (other := evictions.single(case, case.view.pods)) is not None and TOO_MANY_PODS not in case.refusal.reasons:
+        yield from _shrunk(case, other)
     if (smaller := _smaller(case)) is not None:
         yield smaller
 
@@ -53,11 +56,29 @@ def _missing(case: RejectedNode) -> dict[str, int]:
     }
 
 
-def _shrunk(case: RejectedNode, uid: str) -> Iterator[ProposedChange]:
-    """The pod that would have to go stays, and requests less."""
+def _nowhere(case: RejectedNode, resource: str) -> str:
+    """Whether that is so of every node; and which resources of nodes look like it."""
+    if resource not in absent_resources(case.recomputation, case.pod):
+        return ""
+    return f", and no node has any{similar_words(resource, _offered(case.recomputation))}"
+
+
+def _offered(recomputation: Recomputation) -> set[str]:
+    return {name for view in recomputation.state.nodes for name in view.object.status.allocatable} - {"pods"}
+
+
+def absent_resources(recomputation: Recomputation, pod: Pod) -> list[str]:
+    """What the pod requests and no node has."""
+    wanted = [name for name, amount in pod.requests.amounts.items() if amount and name not in _EVERYWHERE]
+    if not wanted or not recomputation.state.node_count:
+        return []
+    return [name for name in wanted if not any(view.allocatable(name) for view in recomputation.state.nodes)]
+
+
+def _shrunk(case: RejectedNode, other: PlacedPod) -> Iterator[ProposedChange]:
+    """A pod that would have to go stays, and requests less: of what can be resized while it runs."""
     missing = _missing(case)
-    other = next(pod for pod in case.view.pods if pod.uid == uid)
-    if any(other.request(resource) <= amount for resource, amount in missing.items()):
+    if any(other.request(resource) <= amount or resource not in RESIZABLE for resource, amount in missing.items()):
         return
     less = " and ".join(f"{shown(resource, amount)} {resource}" for resource, amount in missing.items())
     yield ProposedChange(f"shrink {other.key} by {less}", resized=(_resized(other, missing),))
