@@ -60,8 +60,11 @@ def files() -> None:
     write("trace.csv", "arrival,duration,cpu\n0,100,4\n0,100,4\n0,100,4\n200,,4\n")
 
 
+Live = tuple[EmbeddedApiServer, Path]
+
+
 @pytest.fixture(scope="module")
-def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[EmbeddedApiServer, Path]]:
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """An embedded API server in a thread of its own, and its kubeconfig. No controller changes anything."""
     folder = tmp_path_factory.mktemp("live")
     (folder / "cluster.yaml").write_text(CLUSTER)
@@ -102,6 +105,59 @@ def test_fit_of_none_is_an_exit_code(mooring: Mooring):
     write("huge.yaml", POD.replace("1500m", "64"))
     result = mooring("fit", "huge.yaml", "--nodes=2")
     assert (result.code, result.out.splitlines()[0]) == (1, "No pod like default/web fits.")
+
+
+LOADS = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins: {multiPoint: {enabled: [{name: TargetLoadPacking}]}}
+  pluginConfig: [{name: TargetLoadPacking, args: {watcherAddress: "http://127.0.0.1:9"}}]
+"""
+
+
+def test_a_plugin_that_fetches_data_does_so_once_from_a_cluster_that_runs(mooring: Mooring, live: Live):
+    write("loads.yaml", LOADS)
+    found = mooring("fit", "pod.yaml", "--count=1", "--config=loads.yaml", f"--kubeconfig={live[1]}")
+    assert found.code == 0
+    assert "TargetLoadPacking reads no loads: http://127.0.0.1:9 cannot be reached" in found.err
+
+
+def test_a_plugin_that_fetches_data_has_none_in_a_file(mooring: Mooring):
+    write("loads.yaml", LOADS)
+    found = mooring("fit", "pod.yaml", "--count=1", "--config=loads.yaml", "--cluster=cluster.yaml")
+    assert found.code == 0
+    assert "TargetLoadPacking reads data of another system, which is not known here." in found.err
+
+
+NO_PROFILE = 'No profile serves schedulerName "mooring" (1 pod): the configuration has default-scheduler. Give the '
+OTHERS = CLUSTER.replace("    nodeName: node-1\n", "    nodeName: node-1\n    schedulerName: mooring\n").replace(
+    "\n    volumes: [{name: scratch, emptyDir: {}}]", ""
+)
+MINE = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{schedulerName: mooring}]
+"""
+
+
+def test_a_drain_of_a_pod_that_no_profile_serves_is_not_known(mooring: Mooring):
+    write("others.yaml", OTHERS.replace("disruptionsAllowed: 0", "disruptionsAllowed: 1"))
+    result = mooring("drain-check", "node-1", "--cluster=others.yaml")
+    assert (result.code, result.out.splitlines()[0]) == (1, "Not known: no profile serves 1 pod of node-1.")
+    assert 'default/web-x  node-1  -   no profile serves its schedulerName "mooring"' in result.out
+    assert NO_PROFILE in result.err
+    assert "--config" in result.err
+    write("mine.yaml", MINE)
+    assert mooring("drain-check", "node-1", "--cluster=others.yaml", "--config=mine.yaml").code == 0
+
+
+def test_a_simulation_of_a_pod_that_no_profile_serves_names_the_flag(mooring: Mooring):
+    write("mine.yaml", POD.replace("spec: {", "spec: {schedulerName: mooring, "))
+    result = mooring("simulate", "--nodes=1", "--workload=mine.yaml")
+    assert NO_PROFILE in result.err
+    assert 'no profile serves its schedulerName "mooring"' in result.out
+    assert "it was not tried" not in result.out
 
 
 def test_fit_as_json(mooring: Mooring):

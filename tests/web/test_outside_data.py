@@ -10,6 +10,8 @@ from mooring.config import load_configuration
 from mooring.framework import FeatureGates
 from mooring.plugins.catalogue import catalogue
 from mooring.web.mirror import live_mirror
+from mooring.web.what_if import simulated
+from mooring.web.what_if_request import WhatIfRequest
 
 LOAD_AWARE = """\
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -31,3 +33,22 @@ async def test_a_cluster_that_runs_has_a_note_about_the_loads_that_plugins_read(
         (note,) = mirror.notes
         assert note.startswith("TargetLoadPacking reads ")
         assert "not known here" not in note
+
+
+def test_a_what_if_uses_the_loads_that_are_known_and_sends_no_request():
+    with mirrored(configuration=LOAD_AWARE) as mirror, mirrored() as plain:
+        for each, request in (
+            (mirror, WhatIfRequest(drain=["node-1"])),
+            (plain, WhatIfRequest(drain=["node-1"], config=LOAD_AWARE)),
+        ):
+            recomputation = each.recomputation
+            found = simulated(
+                recomputation.cluster,
+                request,
+                each.configuration,
+                each.registry,
+                recomputation.gates,
+                {},
+                recomputation.outside_data,
+            )
+            assert found["notes"] == ["TargetLoadPacking reads data of another system, which is not known here."]

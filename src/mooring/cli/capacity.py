@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mooring.cli.cluster_source import ClusterSource, cluster_source_options, config_option, output_option
+from mooring.cli.cluster_source import (
+    ClusterSource,
+    cluster_source_options,
+    config_option,
+    output_option,
+    print_notes,
+)
 from mooring.cli.common import gates_option, load, plugins_option, registry_with, verbosity_option
 from mooring.cli.goflags import VerbosityCommand
 from mooring.cli.output import counted, print_json, print_line, print_table
@@ -125,10 +131,12 @@ def capacity(
             proofs=proofs,
             registry=registry,
             gates=gates,
+            outside_data=source.outside_data(cluster, configuration, registry, gates),
             progress=_show_progress,
         )
     except KeyboardInterrupt as interrupted:
         raise click.Abort from interrupted
+    print_notes(result.notes)
     if output == "json":
         import msgspec
 

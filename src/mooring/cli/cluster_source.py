@@ -13,8 +13,10 @@ from mooring.cli.output import print_line
 if TYPE_CHECKING:
     from mooring.client import Connection
     from mooring.config import Configuration
+    from mooring.framework.gates import FeatureGates
     from mooring.framework.registry import Registry
     from mooring.simulator import Cluster
+    from mooring.simulator.outside_data import OutsideData
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -74,9 +76,19 @@ class ClusterSource(NamedTuple):
             cluster = Cluster.of_nodes(nodes)
         else:
             cluster = self._read_live(configurations, registry)
-        for note in cluster.notes:
-            print_line(note, err=True)
+        print_notes(cluster.notes)
         return cluster
+
+    def outside_data(
+        self, cluster: Cluster, configuration: Configuration, registry: Registry, gates: FeatureGates
+    ) -> OutsideData:
+        """What plugins read of other systems, fetched once; of a cluster in a file nothing is known."""
+        from mooring.simulator.outside_data import OutsideData, fetch_outside_data, reads_outside_data
+
+        if self.file is not None or self.nodes is not None or not reads_outside_data(configuration, registry):
+            return OutsideData()
+        connection = self._connection(configuration)
+        return fetch_outside_data(connection, cluster, configuration, registry, gates, user_agent="mooring simulate")
 
     def _read_live(self, configurations: Sequence[Configuration], registry: Registry) -> Cluster:
         connection = self._connection(configurations[0])
@@ -124,6 +136,12 @@ def cluster_source_options(command: F) -> F:
         wrapped = option(wrapped)
     result: F = wrapped
     return result
+
+
+def print_notes(notes: Iterable[str]) -> None:
+    """What a result does not account for, on standard error."""
+    for note in notes:
+        print_line(note, err=True)
 
 
 def output_option(command: F) -> F:

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mooring.base.errors import OperatorMistake
-from mooring.cli.cluster_source import ClusterSource, cluster_source_options, config_option, output_option
+from mooring.cli.cluster_source import (
+    ClusterSource,
+    cluster_source_options,
+    config_option,
+    output_option,
+    print_notes,
+)
 from mooring.cli.common import gates_option, load, plugins_option, registry_with, verbosity_option
 from mooring.cli.goflags import VerbosityCommand
 from mooring.cli.output import counted, print_json, print_line, print_table
@@ -20,6 +26,7 @@ if TYPE_CHECKING:
 
 CANNOT_GO = 1
 MOST_PODS = 50
+_ORDER = ("pending", "unserved", "moves")
 """So many are listed; `-o json` has all."""
 
 
@@ -49,7 +56,8 @@ def drain_check(
 
     The nodes are cordoned and their pods scheduled again, all in a simulation: nothing is written to the cluster. Pods
     of DaemonSets and static pods are left out, as by `kubectl drain --ignore-daemonsets`; --force and
-    --delete-emptydir-data mean what they mean there. Exit code 1: something is in the way.
+    --delete-emptydir-data mean what they mean there. Exit code 1: something is in the way, or it is not known, as no
+    profile serves a pod.
 
     \b
     Example:
@@ -73,9 +81,11 @@ def drain_check(
             delete_emptydir_data=delete_emptydir_data,
             registry=registry,
             gates=gates,
+            outside_data=source.outside_data(cluster, configuration, registry, gates),
         )
     except KeyboardInterrupt as interrupted:
         raise click.Abort from interrupted
+    print_notes(result.notes)
     if output == "json":
         print_json(_document(result))
     else:
@@ -120,7 +130,7 @@ def _print(result: DrainResult) -> None:
     if moving:
         rows = [
             [pod.pod, pod.node, pod.target or "-", f"{pod.message}{_once_gone(pod.target_once_gone)}"]
-            for pod in sorted(moving, key=lambda pod: pod.fate == "moves")
+            for pod in sorted(moving, key=lambda pod: _ORDER.index(pod.fate))
         ]
         print_table("Pods that would run elsewhere", ["pod", "from", "to", "why pending"], rows[:MOST_PODS])
         if len(rows) > MOST_PODS:
@@ -157,6 +167,8 @@ def _once_gone(target: str | None) -> str:
 
 def _verdict(result: DrainResult) -> str:
     what = result.nodes[0] if len(result.nodes) == 1 else f"{len(result.nodes):,} nodes"
+    if result.unserved and not result.is_impossible:
+        return f"Not known: no profile serves {counted(len(result.unserved), 'pod')} of {what}."
     if result.is_possible:
         waiting = sum(budget.must_wait for budget in result.budgets)
         later = f"; {counted(waiting, 'pod')} must wait for budgets meanwhile" if waiting else ""

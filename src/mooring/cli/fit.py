@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mooring.cli.cluster_source import ClusterSource, cluster_source_options, config_option, output_option
+from mooring.cli.cluster_source import (
+    ClusterSource,
+    cluster_source_options,
+    config_option,
+    output_option,
+    print_notes,
+)
 from mooring.cli.common import gates_option, load, plugins_option, registry_with, verbosity_option
 from mooring.cli.goflags import VerbosityCommand
 from mooring.cli.interruption import INTERRUPTED
@@ -64,7 +70,9 @@ def fit(
     configuration = load(config_file, registry, gates)
     cluster = source.read([configuration], registry)
     pod = read_pod_manifest(manifest, cluster, namespace)
-    result = run(cluster, pod, configuration, count=count, registry=registry, gates=gates)
+    outside = source.outside_data(cluster, configuration, registry, gates)
+    result = run(cluster, pod, configuration, count=count, registry=registry, gates=gates, outside_data=outside)
+    print_notes(result.notes)
     if output == "json":
         import msgspec
 

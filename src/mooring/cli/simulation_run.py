@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from mooring.cli.cluster_source import print_notes
 from mooring.cli.simulation_progress import SimulationProgress
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def run_each(
 
     pods = len(workload) + sum(1 for pod in cluster.pods if not pod.spec.node_name)
     progress = {name: SimulationProgress(name, pods) for name in configurations}
-    return simulate_each(
+    comparison = simulate_each(
         cluster,
         workload,
         configurations,
@@ -40,3 +41,5 @@ def run_each(
         on_end=lambda name: progress[name].end(),
         recorder=recorder,
     )
+    print_notes(dict.fromkeys(note for result in comparison.results.values() for note in result.notes))
+    return comparison

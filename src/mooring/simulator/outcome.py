@@ -97,6 +97,8 @@ class SimulationResult(msgspec.Struct):
     faults: list[PluginFaults] = []
     moves: list[Move] = []
     """The pods that go elsewhere than in the baseline, and why; empty without a baseline."""
+    notes: list[str] = []
+    """Sentences about what is not in the result: pods that no profile serves, data of other systems."""
 
     @property
     def bound(self) -> list[PodOutcome]:

@@ -19,12 +19,11 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from mooring.base.errors import OperatorMistake, Problem
+from mooring.base.errors import OperatorMistake
 from mooring.base.log import configure, settings
 from mooring.config import Configuration
 from mooring.engine import Decision
-from mooring.framework import FeatureGates, Http, Pod
-from mooring.framework.contract import needs
+from mooring.framework import FeatureGates, Pod
 from mooring.framework.registry import Registry
 from mooring.objects.quantity import BadQuantity
 from mooring.objects.requests import requests_of
@@ -41,7 +40,16 @@ from mooring.simulator.event_loops import in_own_loop
 from mooring.simulator.influence import InfluenceCounts
 from mooring.simulator.move_explainer import Baseline, MoveExplainer
 from mooring.simulator.outcome import PluginFaults, PodOutcome, ResourceUse, SimulatedEviction, SimulationResult
+from mooring.simulator.outside_data import OutsideData
 from mooring.simulator.scenario import Arrival, Cluster, Workload
+from mooring.simulator.serving_profiles import (
+    for_one_moment,
+    for_simulation,
+    profile_names,
+    schedulers_of,
+    unserved_note,
+    unserved_reason,
+)
 from mooring.simulator.simulated_client import SimulatedClient
 from mooring.simulator.simulated_storage import SimulatedStorage
 from mooring.simulator.spread import Spread, owner_of
@@ -84,6 +92,7 @@ def simulate(
     influence: bool = True,
     attempt_timeout: float = ATTEMPT_TIMEOUT_SECONDS,
     time_limit: float = math.inf,
+    outside_data: OutsideData | None = None,
     baseline: Baseline | None = None,
     progress: Progress | None = None,
     on_decided: OnDecided | None = None,
@@ -97,6 +106,8 @@ def simulate(
     `registry` has the plugins of a configuration that is loaded already. `influence`: whether it is counted how often
     each plugin made a difference. `attempt_timeout` is how many seconds of real time plugins may compute about one pod;
     0: any time. With a `baseline`, the result explains which pods go elsewhere than there.
+    With `outside_data`, plugins that fetch data by HTTP decide by what they fetched before; without it, pods of their
+    profiles cannot be simulated, because time passes.
     After `time_limit` seconds of real time it ends as by Ctrl-C, with what was computed so far.
     `on_decided` is called after every decision, before it is carried out; `on_bound` once a pod is on its node,
     `on_ended` once it is gone from there. A `recorder` gets what `mooring replay` reads.
@@ -110,37 +121,24 @@ def simulate(
     _check_pods(cluster, [] if isinstance(workload, Iterator) else workload)
     registry = registry if registry is not None else registry_of(plugins, configuration)
     loaded = configured(configuration, registry, plugins, gates)
-    _refuse_http(loaded, registry)
+    notes: list[str] = []
+    schedulers = None if isinstance(workload, Iterator) else schedulers_of(cluster, (each.pod for each in workload))
+    if outside_data is None:
+        loaded = for_simulation(loaded, registry, schedulers)
+    else:
+        loaded, notes = for_one_moment(loaded, registry, schedulers)
 
     def run() -> SimulationResult:
         loop = VirtualTimeLoop()
         counts = InfluenceCounts() if influence else None
         callbacks = _Callbacks(progress, on_decided, on_bound, on_ended)
-        simulation = _Simulation(loop, cluster, workload, callbacks, counts, baseline, attempt_timeout, time_limit)
+        simulation = _Simulation(
+            loop, cluster, workload, callbacks, counts, baseline, attempt_timeout, time_limit, outside_data, notes
+        )
         with _quiet(), asyncio.Runner(loop_factory=lambda: loop) as runner:
             return runner.run(simulation.run(loaded, registry, gates, _seeds(ties), recorder))
 
     return in_own_loop(run)
-
-
-def _refuse_http(configuration: Configuration, registry: Registry) -> None:
-    """Requests take real time, and here none passes: what they would return, and when, is undefined."""
-    names = dict.fromkeys(
-        use.name for profile in configuration.profiles for uses in profile.points.values() for use in uses
-    )
-    fetching = [
-        entry for name in names if (entry := registry.get(name)) is not None and Http in needs(entry.cls).values()
-    ]
-    if fetching:
-        raise OperatorMistake(
-            "Plugins that fetch data by HTTP cannot be simulated: on virtual time no response arrives.",
-            [
-                Problem(
-                    f"{entry.name} ({entry.source})", "takes the Http service; disable it, or give it the data as args"
-                )
-                for entry in fetching
-            ],
-        )
 
 
 @contextlib.contextmanager
@@ -198,11 +196,15 @@ class _Simulation:
         baseline: Baseline | None,
         attempt_timeout: float,
         time_limit: float,
+        outside_data: OutsideData | None,
+        notes: list[str],
     ) -> None:
         self._deadline = time.monotonic() + time_limit
         self._task: asyncio.Task[SimulationResult] | None = None
         self._loop = loop
-        self._clock = SimulatedClock(loop, START)
+        self._outside_data, self._notes = outside_data, notes
+        # What was fetched keeps its age.
+        self._clock = SimulatedClock(loop, (outside_data.at if outside_data is not None else None) or START)
         self._client = SimulatedClient(self._clock)
         self._cluster = cluster
         # Of pods that are made as they arrive, nothing is known before.
@@ -211,6 +213,8 @@ class _Simulation:
         self._next: Arrival | None = None
         self._outcomes: dict[str, PodOutcome] = {}
         """By uid, in the order of arrival."""
+        self._unserved: list[str] = []
+        """The schedulerNames that no profile has, of each pod."""
         self._durations: dict[str, float] = {}
         self._departures = 0
         """How many pods run that will end."""
@@ -232,6 +236,7 @@ class _Simulation:
         self._fault_examples: dict[tuple[str, str], str] = {}
         """The first message, by plugin and point."""
         self._core: Core
+        self._configuration: Configuration
 
     async def run(
         self,
@@ -242,7 +247,7 @@ class _Simulation:
         recorder: Recorder | None,
     ) -> SimulationResult:
         self._task = asyncio.current_task()
-        names = [profile.scheduler_name for profile in configuration.profiles]
+        self._configuration, names = configuration, profile_names(configuration)
         reporter = _Reporter(self._client, names, self._failed)
         self._core = core = build_core(
             self._client,
@@ -254,6 +259,9 @@ class _Simulation:
             attempt_timeout_seconds=self._attempt_timeout,
             recorder=recorder,
         )
+        if self._outside_data is not None:
+            core.services.http.is_offline = True
+            self._notes += self._outside_data.publish(core.assembly.current)
         executor = _Executor.of(cluster_executor(core), self._decided)
         scheduler = complete(core, executor, is_explained=False, seeds=seeds)
         self._client.on_bound, self._client.on_deleted = self._bound, self._deleted
@@ -283,7 +291,7 @@ class _Simulation:
         for node in self._cluster.nodes:
             nodes.found(node)
         storage = SimulatedStorage(core.informers, self._client.next_version)
-        core.informers.preload(self._cluster.objects_of)
+        core.informers.preload(self._cluster.objects_of if self._outside_data is None else self._cluster.seen_as)
         self._client.attach(storage)
         storage.bind_immediate()
         for pod in self._cluster.pods:
@@ -319,7 +327,11 @@ class _Simulation:
             yield arrival
 
     def _arrived(self, pod: Pod) -> None:
-        self._outcomes[pod.uid] = PodOutcome(pod.namespace, pod.name, self._loop.time(), owner=owner_of(pod))
+        outcome = PodOutcome(pod.namespace, pod.name, self._loop.time(), owner=owner_of(pod))
+        self._outcomes[pod.uid] = outcome
+        if (name := pod.spec.scheduler_name) not in profile_names(self._configuration):
+            outcome.message = unserved_reason(pod)
+            self._unserved.append(name)
         self._usage.arrive(self._loop.time())
         self._changed_at = self._loop.time()
 
@@ -439,6 +451,7 @@ class _Simulation:
             self._influence.plugins() if self._influence is not None else [],
             self._faults(),
             self._moves.moves(pods) if self._moves is not None else [],
+            self._notes + ([unserved_note(self._unserved, self._configuration)] if self._unserved else []),
         )
 
     def _faults(self) -> list[PluginFaults]:

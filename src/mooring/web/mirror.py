@@ -23,11 +23,11 @@ from mooring.scheduler.reload.versions import Adopted
 from mooring.scheduler.shadow.read_only import ReadOnlyClient
 from mooring.scheduler.shadow.wiring import SilentReporter
 from mooring.scheduler.wiring import Core, build_core, cluster_executor, complete
+from mooring.simulator.outside_data import OutsideData, notes_of
 from mooring.simulator.scenario import Cluster
 from mooring.web.pod_store import PodStore
 from mooring.web.used_configuration import UsedConfiguration
 from mooring.why import Recomputation
-from mooring.why.outside_data import notes_of
 
 Source = Literal["live", "snapshot", "file", "recording"]
 USER_AGENT = "mooring web"
@@ -154,6 +154,10 @@ class LiveRecomputation(Recomputation):
     @property
     def notes(self) -> list[str]:
         return notes_of(self._core.assembly.current)
+
+    @property
+    def outside_data(self) -> OutsideData:
+        return OutsideData.of(self._core.assembly.current, self._core.clock.now())
 
     def _missing(self) -> list[str]:
         kinds = {kind for kinds in self._core.assembly.current.kinds.values() for kind in kinds}

@@ -22,6 +22,7 @@ from mooring.objects import Node
 from mooring.simulator.manifests import manifest_workload, renamed
 from mooring.simulator.move_explainer import Baseline
 from mooring.simulator.outcome import NOT_TRIED, SimulationResult
+from mooring.simulator.outside_data import OutsideData
 from mooring.simulator.planning.drain import UNSCHEDULABLE, classified, created_again, with_cordon
 from mooring.simulator.planning.node_kinds import node_kind_like, node_kind_of
 from mooring.simulator.rescheduling import unplaced
@@ -128,8 +129,12 @@ def simulated(
     registry: Registry,
     gates: FeatureGates | None,
     admission: Documents,
+    outside_data: OutsideData,
 ) -> Document:
-    """On any thread: the cluster is a copy. `admission` has the classes and namespaces that new pods may name."""
+    """On any thread: the cluster is a copy. `admission` has the classes and namespaces that new pods may name.
+
+    No plugin sends a request: those that fetch data decide by `outside_data`, what the mirror's plugins have fetched.
+    """
     began = time.monotonic()
     configuration = configured(request, current, registry, gates)
     before = {pod.key: pod.spec.node_name or None for pod in cluster.pods}
@@ -148,6 +153,7 @@ def simulated(
             gates=gates,
             ties="first",
             influence=False,
+            outside_data=outside_data,
             baseline=baseline,
             on_decided=decisions.add,
             time_limit=max(1.0, left),
@@ -233,6 +239,7 @@ def _side(
         },
         "moved": moved,
         "isPartial": result.is_interrupted,
+        "notes": result.notes,
         "total": len(result.pods),
     }
 

@@ -86,6 +86,7 @@ class WhatIfCalls:
             self._mirror.registry,
             recomputation.gates,
             admission,
+            recomputation.outside_data,
         )
         # Counted until it ends, also where its client has gone.
         running.add_done_callback(self._ended)

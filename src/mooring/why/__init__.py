@@ -6,8 +6,8 @@ lacks least, `proposals` what could be changed, `verification` decides again wit
 `mooring.explain` makes text of it.
 """
 
+from mooring.simulator.outside_data import fetch_outside_data
 from mooring.why.nodes import explain_node
-from mooring.why.outside_data import fetch_outside_data
 from mooring.why.owners import explain_owner
 from mooring.why.pods import recomputed
 from mooring.why.recomputation import Recomputation

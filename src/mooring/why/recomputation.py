@@ -31,12 +31,12 @@ from mooring.scheduler.shadow.wiring import SilentReporter
 from mooring.scheduler.watching.feeds import NodeFeed
 from mooring.scheduler.watching.informers import ObjectStore
 from mooring.scheduler.wiring import Core, build_core, cluster_executor, complete
+from mooring.simulator.outside_data import OutsideData
 from mooring.simulator.scenario import Cluster
 from mooring.simulator.simulated_client import SimulatedClient
 from mooring.simulator.virtual_time import START, SimulatedClock, VirtualTimeLoop
 from mooring.state import RowView, State
 from mooring.why.changes import ProposedChange
-from mooring.why.outside_data import OutsideData
 
 K = TypeVar("K", bound=KubeObject)
 
@@ -58,6 +58,7 @@ class Recomputation:
         self.gates = gates or FeatureGates()
         self.configured_times = 1
         """How many configurations have been in force, this one included."""
+        self._notes: list[str] = []
         self._core: Core
         self._scheduler: Scheduler
         self._loop: VirtualTimeLoop
@@ -96,10 +97,9 @@ class Recomputation:
         core.informers.preload(self.cluster.seen_as)
         for pod in self.cluster.pods:
             core.pods.found(pod)
-        if self._outside_data is not None:
-            self._outside_data.publish(core.assembly.current)
+        core.services.http.is_offline = True
+        self._notes = (self._outside_data or OutsideData()).publish(core.assembly.current)
         for instance in core.assembly.current.instances.values():
-            instance.background.is_idle = bool(instance.published)
             await self._scheduler.lifecycle.start(instance)
 
     # What is known
@@ -174,10 +174,12 @@ class Recomputation:
     @property
     def notes(self) -> list[str]:
         """Sentences about the outside data: from when it is, or that there is none."""
-        readers = sorted(each.plugin.name for each in self._core.assembly.current.instances.values() if each.published)
-        if self._outside_data is None:
-            return [f"{reader} reads data of another system, which is not known here." for reader in readers]
-        return self._outside_data.notes
+        return self._notes
+
+    @property
+    def outside_data(self) -> OutsideData:
+        """What the plugins read of other systems, for a simulation."""
+        return self._outside_data or OutsideData()
 
     # Decisions
 

@@ -154,7 +154,7 @@ def test_a_pod_that_is_not_permitted_does_not_fit():
 
 
 def test_a_pod_of_another_scheduler_is_refused():
-    with pytest.raises(OperatorMistake, match='for the scheduler "other"'):
+    with pytest.raises(OperatorMistake, match='No profile serves schedulerName "other"'):
         fit(Cluster([LARGE]), a_pod("web", scheduler="other"))
 
 

@@ -25,6 +25,8 @@ class HttpFetcher:
 
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None
+        self.is_offline = False
+        """Set on virtual time, on which no response arrives: plugins get a fault at once."""
 
     async def get(
         self,
@@ -35,6 +37,8 @@ class HttpFetcher:
         timeout_seconds: float = 10.0,
         ca_file: str | None = None,
     ) -> HttpResponse:
+        if self.is_offline:
+            raise Fault(f"{_host(url)} is not requested: this is a simulation")
         import aiohttp  # here: to import it takes a fifth of a scheduler's start, and few plugins use it
 
         if self._session is None:

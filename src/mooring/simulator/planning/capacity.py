@@ -17,6 +17,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -28,9 +29,11 @@ from mooring.framework.points import Point
 from mooring.framework.registry import Registry
 from mooring.objects.requests import in_units, requests_on_node
 from mooring.simulator.configurations import AnyConfiguration, PluginSource, configured, registry_of
-from mooring.simulator.outcome import NOT_TRIED
+from mooring.simulator.outcome import NOT_TRIED, SimulationResult
+from mooring.simulator.outside_data import OutsideData
 from mooring.simulator.planning.node_kinds import NodeKind, read_node_kind
 from mooring.simulator.scenario import Arrival, Cluster, Workload
+from mooring.simulator.serving_profiles import profile_names, unserved_note
 from mooring.simulator.simulation import Ties, simulate
 
 MAX_WAIT_SECONDS = 10.0
@@ -105,12 +108,17 @@ class CapacityResult(msgspec.Struct, frozen=True, rename="camel"):
     """Those of them that do not fit into the cluster, either; then nothing else was tried."""
     without_preemption: CapacityPlan | None = None
     with_preemption: CapacityPlan | None = None
+    notes: list[str] = []
+    """What the result does not account for."""
 
     @property
     def suffices(self) -> bool:
         """Nodes were found that place everything, without evicting anything."""
         return self.without_preemption is not None and self.without_preemption.suffices
 
+
+Simulate = Callable[..., SimulationResult]
+"""`simulate`, with all options that are the same in each run."""
 
 Progress = Callable[[CapacityTrial], None]
 """Called after each simulation."""
@@ -130,12 +138,14 @@ def capacity(
     registry: Registry | None = None,
     gates: FeatureGates | None = None,
     ties: Ties = None,
+    outside_data: OutsideData | None = None,
     progress: Progress | None = None,
 ) -> CapacityResult:
     """The fewest nodes of these kinds, or the cheapest by `costs`, so that every pod of the workload is placed.
 
     A pod is placed if it is bound within `max_wait` seconds of its arrival and not preempted. With `pending`, pods that
-    are pending in the cluster are to be placed, too; otherwise they only compete.
+    are pending in the cluster are to be placed, too, if a profile serves them; otherwise they only compete.
+    `outside_data` is what plugins fetched of other systems; None: nothing of it is known.
     """
     if isinstance(workload, Workload):
         cluster = cluster.with_documents(workload.documents)
@@ -144,20 +154,41 @@ def capacity(
     registry = registry if registry is not None else registry_of(plugins, configuration)
     loaded = configured(configuration, registry, plugins, gates)
     required = [arrival.pod for arrival in workload]
+    served = profile_names(loaded)
+    if unserved := [name for pod in required if (name := pod.spec.scheduler_name) not in served]:
+        raise OperatorMistake(unserved_note(unserved, loaded))
     if pending:
-        required += [pod for pod in cluster.pods if not pod.spec.node_name]
+        waiting = [pod for pod in cluster.pods if not pod.spec.node_name]
+        required += [pod for pod in waiting if pod.spec.scheduler_name in served]
+        if waiting and not required:
+            raise OperatorMistake(unserved_note([pod.spec.scheduler_name for pod in waiting], loaded))
     if not required:
         raise OperatorMistake("There is no pod to place: the workload is empty, and no pending pod is to be placed.")
 
-    def search(configuration: Configuration, *, preempts: bool) -> _Search:
-        run = _Simulations(
-            cluster, list(workload), required, chosen, configuration, registry, gates, ties, max_wait, progress
+    notes: dict[str, None] = {}
+
+    def run(*given: Any, **options: Any) -> SimulationResult:
+        outcome = simulate(
+            *given,
+            registry=registry,
+            gates=gates,
+            influence=False,
+            outside_data=outside_data or OutsideData(),
+            **options,
         )
+        if outcome.is_interrupted:
+            raise KeyboardInterrupt
+        notes.update(dict.fromkeys(outcome.notes))
+        return outcome
+
+    def search(configuration: Configuration, *, preempts: bool) -> _Search:
+        tied = partial(run, configuration=configuration, ties=ties)
+        runs = _Simulations(cluster, list(workload), required, chosen, tied, max_wait, progress)
         bound = _Bound(cluster, list(workload), required, chosen, loaded, max_wait, preempts=preempts)
-        return _Search(run, bound, [Fraction(str(cost)) for cost in costs or [1] * len(chosen)], proofs)
+        return _Search(runs, bound, [Fraction(str(cost)) for cost in costs or [1] * len(chosen)], proofs)
 
     quiet = without_preemption(loaded)
-    refused_alone = partial(_refused_alone, cluster, chosen, configuration=quiet, registry=registry, gates=gates)
+    refused_alone = partial(_refused_alone, cluster, chosen, run=partial(run, configuration=quiet))
     unfit = refused_alone(required, only_new=True)
     templates = {pod.template for pod in required if pod.key in unfit}
     alike = {pod.key for pod in required if pod.template in templates}
@@ -168,7 +199,7 @@ def capacity(
         without = with_ = search(quiet, preempts=False).plan(alike)
     if can_preempt:
         with_ = search(loaded, preempts=True).plan(alike)
-    return CapacityResult(len(required), _named(unfit), _named(impossible), without, with_)
+    return CapacityResult(len(required), _named(unfit), _named(impossible), without, with_, list(notes))
 
 
 def _named(found: Mapping[str, str]) -> list[UnplacedPod]:
@@ -214,10 +245,7 @@ class _Simulations:
         arrivals: list[Arrival],
         required: Sequence[Pod],
         kinds: Sequence[NodeKind],
-        configuration: Configuration,
-        registry: Registry,
-        gates: FeatureGates | None,
-        ties: Ties,
+        simulate: Simulate,
         max_wait: float,
         progress: Progress | None,
     ) -> None:
@@ -225,7 +253,7 @@ class _Simulations:
         self._arrivals = arrivals
         self.required = {pod.key for pod in required}
         self.kinds = kinds
-        self._configuration, self._registry, self._gates, self._ties = configuration, registry, gates, ties
+        self._simulate = simulate
         self._max_wait = max_wait
         self._progress = progress
         self.done: dict[Counts, CapacityTrial] = {}
@@ -237,17 +265,7 @@ class _Simulations:
         cluster = self._cluster
         for kind, count in zip(self.kinds, counts, strict=True):
             cluster = kind.added_to(cluster, count)
-        outcome = simulate(
-            cluster,
-            self._arrivals,
-            self._configuration,
-            registry=self._registry,
-            gates=self._gates,
-            ties=self._ties,
-            influence=False,
-        )
-        if outcome.is_interrupted:
-            raise KeyboardInterrupt
+        outcome = self._simulate(cluster, self._arrivals)
         unplaced = [
             UnplacedPod(pod.key, self._why(pod.waited_seconds, pod.message, is_preempted=pod.is_preempted))
             for pod in outcome.pods
@@ -286,9 +304,7 @@ def _refused_alone(
     pods: Sequence[Pod],
     *,
     only_new: bool,
-    configuration: Configuration,
-    registry: Registry,
-    gates: FeatureGates | None,
+    run: Simulate,
 ) -> dict[str, str]:
     """Pods that run neither on the cluster nor on an empty node of any kind, whatever arrives besides, and why.
 
@@ -310,17 +326,11 @@ def _refused_alone(
     nodes = [node for node in cluster.nodes if node.name not in known]
     # Not those that are pending: they may be among those to place.
     placed = [pod for pod in cluster.pods if pod.spec.node_name and pod.spec.node_name not in known]
-    outcome = simulate(
+    outcome = run(
         msgspec.structs.replace(cluster, nodes=nodes, pods=placed),
         [Arrival(number * APART_SECONDS, pod, 1.0) for number, pod in enumerate(alone)],
-        configuration,
-        registry=registry,
-        gates=gates,
-        influence=False,
         on_decided=decided,
     )
-    if outcome.is_interrupted:
-        raise KeyboardInterrupt
     return {
         pod.key: pod.message
         for pod in outcome.pending

@@ -6,7 +6,7 @@ what remains, on virtual time. Which pods may go is decided as by `kubectl drain
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from functools import partial
 from typing import Literal
 
@@ -19,8 +19,10 @@ from mooring.objects.core import Node, PodStatus, Taint
 from mooring.simulated.records import controller_of
 from mooring.simulator.configurations import AnyConfiguration, PluginSource, configured, registry_of
 from mooring.simulator.outcome import NOT_TRIED, SimulationResult
+from mooring.simulator.outside_data import OutsideData
 from mooring.simulator.planning.budgets import BudgetCheck, check_budgets
 from mooring.simulator.scenario import Arrival, Cluster
+from mooring.simulator.serving_profiles import profile_names, unserved_reason
 from mooring.simulator.simulation import Ties, simulate
 
 LOCAL_STORAGE = "Pods with local storage (use --delete-emptydir-data to override)"
@@ -33,7 +35,8 @@ UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule
 MOST_ALONE = 20
 """So many nodes are also checked one at a time."""
 
-Fate = Literal["moves", "pending", "deleted", "stays"]
+Fate = Literal["moves", "pending", "unserved", "deleted", "stays"]
+"""`unserved`: no profile serves it, so that it is not known whether it would find a place."""
 
 
 class DrainedPod(msgspec.Struct, frozen=True, rename="camel"):
@@ -64,10 +67,16 @@ class DrainResult(msgspec.Struct, frozen=True, rename="camel"):
     """Pods of other nodes that would be preempted, to make room."""
     alone: dict[str, int]
     """Node → how many pods would be pending or evicted if it went by itself; empty unless all at once is a problem."""
+    notes: list[str] = []
+    """What the result does not account for."""
 
     @property
     def pending(self) -> list[DrainedPod]:
         return [pod for pod in self.pods if pod.fate == "pending"]
+
+    @property
+    def unserved(self) -> list[DrainedPod]:
+        return [pod for pod in self.pods if pod.fate == "unserved"]
 
     @property
     def objections(self) -> list[DrainedPod]:
@@ -78,9 +87,14 @@ class DrainResult(msgspec.Struct, frozen=True, rename="camel"):
         return [budget for budget in self.budgets if budget.objects]
 
     @property
+    def is_impossible(self) -> bool:
+        """A pod finds no place, one is evicted for it, or something objects."""
+        return bool(self.pending or self.objections or self.objecting_budgets or self.evicted)
+
+    @property
     def is_possible(self) -> bool:
         """Every pod finds a place, none is evicted for it, and nothing objects."""
-        return not (self.pending or self.objections or self.objecting_budgets or self.evicted)
+        return not (self.is_impossible or self.unserved)
 
 
 def drain_check(
@@ -94,25 +108,45 @@ def drain_check(
     registry: Registry | None = None,
     gates: FeatureGates | None = None,
     ties: Ties = None,
+    outside_data: OutsideData | None = None,
 ) -> DrainResult:
-    """Check whether these nodes can be drained together; `force` and `delete_emptydir_data` as of `kubectl drain`."""
+    """Check whether these nodes can be drained together; `force` and `delete_emptydir_data` as of `kubectl drain`.
+
+    `outside_data` is what plugins fetched of other systems; None: nothing of it is known.
+    """
     nodes = list(dict.fromkeys(nodes))
     _check_nodes(cluster, nodes)
     registry = registry if registry is not None else registry_of(plugins, configuration)
     loaded = configured(configuration, registry, plugins, gates)
-    run = partial(simulate, configuration=loaded, registry=registry, gates=gates, ties=ties, influence=False)
+    run = partial(
+        simulate,
+        configuration=loaded,
+        registry=registry,
+        gates=gates,
+        ties=ties,
+        influence=False,
+        outside_data=outside_data or OutsideData(),
+    )
     leaving = [pod for pod in cluster.pods if pod.spec.node_name in set(nodes)]
     drained = [classified(pod, force=force, delete_emptydir_data=delete_emptydir_data) for pod in leaving]
+    served = profile_names(loaded)
+    drained = [
+        msgspec.structs.replace(fate, fate="unserved", message=unserved_reason(pod))
+        if fate.fate == "moves" and pod.spec.scheduler_name not in served
+        else fate
+        for pod, fate in zip(leaving, drained, strict=True)
+    ]
     evicted = [pod for pod, fate in zip(leaving, drained, strict=True) if fate.fate != "stays"]
     budgets, refused = check_budgets(cluster, evicted)
-    moved = _moved(cluster, nodes, run, cordoned)
-    gone = _moved(cluster, nodes, run, without) if moved.pending else moved
+    unserved = {fate.pod for fate in drained if fate.fate == "unserved"}
+    moved = _moved(cluster, nodes, run, cordoned, unserved)
+    gone = _moved(cluster, nodes, run, without, unserved) if moved.pending else moved
     pods = [_placed(pod, moved, gone) if pod.fate == "moves" else pod for pod in drained]
     pods = [msgspec.structs.replace(pod, objection=refused.get(pod.pod, pod.objection)) for pod in pods]
     alone = {}
     if moved.problems and 1 < len(nodes) <= MOST_ALONE:
-        alone = {node: _moved(cluster, [node], run, cordoned).problems for node in nodes}
-    return DrainResult(nodes, pods, budgets, moved.victims, alone)
+        alone = {node: _moved(cluster, [node], run, cordoned, unserved).problems for node in nodes}
+    return DrainResult(nodes, pods, budgets, moved.victims, alone, moved.notes)
 
 
 def _check_nodes(cluster: Cluster, nodes: Sequence[str]) -> None:
@@ -162,6 +196,7 @@ class _Moved(msgspec.Struct):
     pending: dict[str, str]
     """Pod → why."""
     victims: list[str]
+    notes: list[str]
 
     @property
     def problems(self) -> int:
@@ -172,8 +207,11 @@ Simulate = Callable[..., SimulationResult]
 Leave = Callable[[Cluster, set[str]], list[Node]]
 
 
-def _moved(cluster: Cluster, nodes: Sequence[str], run: Simulate, leave: Leave) -> _Moved:
-    """Create the pods of these nodes again, on a cluster that the nodes leave in this way."""
+def _moved(cluster: Cluster, nodes: Sequence[str], run: Simulate, leave: Leave, unserved: Set[str]) -> _Moved:
+    """Create the pods of these nodes again, on a cluster that the nodes leave in this way.
+
+    What becomes of the unserved ones is left open.
+    """
     names = set(nodes)
     leaving = [pod for pod in cluster.pods if pod.spec.node_name in names]
     again = {pod.key: pod for pod in leaving if classified(pod, force=True, delete_emptydir_data=True).fate == "moves"}
@@ -187,9 +225,9 @@ def _moved(cluster: Cluster, nodes: Sequence[str], run: Simulate, leave: Leave) 
     outcome = run(left, [Arrival(0.0, created_again(pod)) for pod in again.values()])
     if outcome.is_interrupted:
         raise KeyboardInterrupt
-    moved = _Moved({}, {}, [each.victim for each in outcome.evictions if each.victim not in again])
+    moved = _Moved({}, {}, [each.victim for each in outcome.evictions if each.victim not in again], outcome.notes)
     for pod in outcome.pods:
-        if pod.key not in again:
+        if pod.key not in again or pod.key in unserved:
             continue
         if pod.node is None or pod.is_preempted:
             moved.pending[pod.key] = PREEMPTED if pod.is_preempted else pod.message or NOT_TRIED

@@ -21,8 +21,10 @@ from mooring.plugins.default.node_resources_fit import TOO_MANY_PODS, insufficie
 from mooring.simulator.configurations import AnyConfiguration, PluginSource, configured, registry_of
 from mooring.simulator.manifests import renamed
 from mooring.simulator.outcome import NOT_TRIED
+from mooring.simulator.outside_data import OutsideData
 from mooring.simulator.planning.pod_manifests import read_pod_manifest
 from mooring.simulator.scenario import Arrival, Cluster, Workload
+from mooring.simulator.serving_profiles import for_one_moment, profile_names, schedulers_of, unserved_note
 from mooring.simulator.simulation import Ties, simulate
 
 MOST = 10_000
@@ -67,6 +69,8 @@ class FitResult(msgspec.Struct, frozen=True, rename="camel"):
     """Pods that the scheduler would evict for the next one."""
     would_preempt_on: str = ""
     is_interrupted: bool = False
+    notes: list[str] = []
+    """What the result does not account for."""
 
     @property
     def is_limited(self) -> bool:
@@ -89,10 +93,12 @@ def fit(
     registry: Registry | None = None,
     gates: FeatureGates | None = None,
     ties: Ties = None,
+    outside_data: OutsideData | None = None,
 ) -> FitResult:
     """How many more of these pods the cluster takes, or whether it takes `count`.
 
-    `pod` is an object, or the path of a manifest of a Pod or of an owner with a template.
+    `pod` is an object, or the path of a manifest of a Pod or of an owner with a template. `outside_data` is what
+    plugins fetched of other systems; None: nothing of it is known.
     """
     if isinstance(pod, str | Path):
         pod = read_pod_manifest(pod, cluster)
@@ -100,12 +106,10 @@ def fit(
         cluster, pod = cluster.with_documents(pod.documents), pod[0].pod
     registry = registry if registry is not None else registry_of(plugins, configuration)
     loaded = configured(configuration, registry, plugins, gates)
-    profiles = [profile.scheduler_name for profile in loaded.profiles]
-    if pod.spec.scheduler_name not in profiles:
-        raise OperatorMistake(
-            f'Pod {pod.key} is for the scheduler "{pod.spec.scheduler_name}", and the configuration has the profiles '
-            f"{', '.join(profiles)}: no pod of it would be scheduled."
-        )
+    if pod.spec.scheduler_name not in profile_names(loaded):
+        raise OperatorMistake(unserved_note([pod.spec.scheduler_name], loaded))
+    outside_data = outside_data or OutsideData()
+    loaded, notes = for_one_moment(loaded, registry, schedulers_of(cluster, [pod]))
     trial = _Trial(cluster, pod, MOST if count is None else count)
     outcome = simulate(
         cluster,
@@ -115,11 +119,13 @@ def fit(
         gates=gates,
         ties=ties,
         influence=False,
+        outside_data=outside_data,
         on_decided=trial.decided,
     )
     placed = {each.key: each.node for each in outcome.bound if each.node is not None}
     messages = {each.key: each.message for each in outcome.pending}
-    return trial.result(placed, messages, is_interrupted=outcome.is_interrupted)
+    result = trial.result(placed, messages, is_interrupted=outcome.is_interrupted)
+    return msgspec.structs.replace(result, notes=[*notes, *outcome.notes])
 
 
 class _Trial:

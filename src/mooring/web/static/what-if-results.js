@@ -17,6 +17,7 @@ export function results(found, { previous = null } = {}) {
   const before = new Map((previous?.placements ?? []).map((each) => [each.pod, each.node]));
   return [
     found.isPartial ? h("p", { class: "notes" }, "The time for one simulation ended before every pod was decided: this is a part of the outcome.") : null,
+    ...(found.notes ?? []).map((note) => h("p", { class: "notes" }, visible(note))),
     section("Outcome", { id: "outcome", note: found.took === undefined ? undefined : `Decided in ${duration(found.took)}. Nothing was created.` }, tally(found)),
     section("Placements", { id: "placements" }, placementParts(placements, nodeName, before)),
     found.moved?.length ? section("Pods that would move", { id: "moved", note: counted(found.moved.length, "pod") },
