@@ -7,11 +7,12 @@ beyond a number: pods may need any number of sets.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from mooring.framework import IntArray, NodesWhere, PodsWhere
 from mooring.objects.placed import PlacedPod
 from mooring.state.affinity_terms import AffinityTerms
+from mooring.state.moved_pods import MovedPods, moves, selects
 from mooring.state.pod_classes import NO_ROW, PodClass, PodClasses
 from mooring.state.selectors_by_label import SelectorsByLabel
 from mooring.state.table import PODS, NodeTable
@@ -21,6 +22,8 @@ UNUSED_CHANGES = 20_000
 """After so many pod changes without a read a set is dropped: keeping it costs at each change."""
 UNUSED_TOUCHES = 64
 """As well after so many changes of its own pods, and one more for every eighth pod: making it again costs no more."""
+MOST_OF_A_POD = 128
+"""A pod that belongs to more sets leaves the most recently read ones: each costs at every change of such a pod."""
 MOST_COUNTS = 10_000
 """The sets and tallies that are kept from one decision to the next."""
 MOST_COLUMN_BYTES = 64 * 1024 * 1024
@@ -31,24 +34,23 @@ CHECKED_AFTER = 128
 """The two limits are checked when so many were made."""
 
 
-def selects(where: PodsWhere, pod: PlacedPod) -> bool:
-    return where.matches(pod.namespace, pod.labels, is_terminating=pod.is_terminating)
-
-
-def moves(where: PodsWhere, pod: PlacedPod) -> bool:
-    """Whether counts move when a what-if evicts or adds the pod.
-
-    kube-scheduler does not count pods that are being deleted where it spreads pods, and yet adds one for each nominated
-    pod and takes one off for each pod that a dry run evicts. So do counts with `what_if_counts_all`: a plan that
-    differs would not be right.
-    """
-    return where.names(pod.namespace, pod.labels) if where.what_if_counts_all else selects(where, pod)
-
-
 class PodSet:
     """The pods of one set: counts per domain, sums of requests, and when it was last read."""
 
-    __slots__ = ("_index", "_per_row", "_summed", "_table", "pods", "tallies", "totals", "touches", "used", "where")
+    __slots__ = (
+        "_index",
+        "_per_row",
+        "_summed",
+        "_table",
+        "follows",
+        "moved_pods",
+        "pods",
+        "tallies",
+        "totals",
+        "touches",
+        "used",
+        "where",
+    )
 
     def __init__(self, where: PodsWhere, index: PodIndex, table: NodeTable) -> None:
         self.where = where
@@ -65,6 +67,28 @@ class PodSet:
         self.totals: dict[str, int] = {}
         self._summed = 0
         """How many pods there were when a total was made."""
+        self.moved_pods = index.moved
+        self.follows = False
+        """Whether its counts move with the pods that what-ifs move."""
+        if index.moved.is_active:
+            index.moved.follow(self, is_made_now=True)
+
+    def follow(self) -> None:
+        """It is read in a what-if: its counts are to be as they are there."""
+        if not self.follows:
+            self.moved_pods.follow(self)
+
+    def move(self, pod: PlacedPod, row: int, sign: int, *, is_added: bool) -> None:
+        self.count(row, sign)
+        holds_it = is_added and self.pods is not None
+        if not (self.totals or holds_it) or not selects(self.where, pod):
+            return
+        self.sum_up(pod, sign)
+        if self.pods is not None and is_added:
+            if sign > 0:
+                self.pods[pod.uid] = pod
+            else:
+                del self.pods[pod.uid]
 
     def total(self, resource: str) -> int:
         """The standing sum of what the pods request."""
@@ -74,11 +98,6 @@ class PodSet:
             total, self._summed = sum(amounts), len(amounts)
             self.totals[resource] = total
         return total
-
-    @property
-    def has_sums(self) -> bool:
-        """Whether `sum_up` has anything to do."""
-        return bool(self.totals)
 
     @property
     def counts(self) -> int:
@@ -104,14 +123,14 @@ class PodSet:
     def rows(self) -> IntArray:
         return self._index.rows(self.where, self._row_of, self._table.row_version)
 
-    def evicted_rows(self) -> list[int]:
-        return [row for pod in self._index.evicted_from(self.where) if (row := self._row_of(pod)) != NO_ROW]
+    def moved_rows(self) -> list[tuple[int, int]]:
+        return self.moved_pods.uncounted(self.where)
 
     def per_row(self) -> PodsPerRow:
         if self._per_row is None:
             self._per_row = PodsPerRow(self._table, self.rows())
-            for row in self.evicted_rows():
-                self._per_row.add(row, -1)
+            for row, sign in self.moved_rows():
+                self._per_row.add(row, sign)
         return self._per_row
 
     def _row_of(self, pod: PlacedPod) -> int:
@@ -169,14 +188,7 @@ class PodIndex:
         self._changes = 0
         self.made = 0
         """How many sets and tallies were made since the limits were checked."""
-        self._empty_sets = 0
-        """How many sets count no pods, except in a what-if."""
-        self.evicted: dict[str, PlacedPod] = {}
-        """Pods that a what-if evicts: still indexed at their places, so that undoing it restores the order."""
-        self.in_what_if = False
-        """Whether a what-if is active: then nothing is dropped, because undoing it must find everything."""
-        self._moved: dict[str, list[PodSet]] = {}
-        """In a what-if, the sets that a pod moves, by uid: a dry run evicts a pod and reprieves it."""
+        self.moved: MovedPods[PodSet] = MovedPods()
 
     def __iter__(self) -> Iterator[PodSet]:
         return iter(self._sets.values())
@@ -203,38 +215,14 @@ class PodIndex:
         self._count_change(touched)
         return touched
 
-    def evict(self, pod: PlacedPod) -> list[PodSet]:
-        """In a what-if. Returns the sets whose counts are then one less."""
-        self.evicted[pod.uid] = pod
-        return self._sum_up(pod, -1)
+    def add_in_what_if(self, pod: PlacedPod, row: int) -> None:
+        self._pods.put(pod)
+        self.moved.add(pod, row)
 
-    def restore(self, pod: PlacedPod) -> list[PodSet]:
-        """Undo `evict`."""
-        del self.evicted[pod.uid]
-        return self._sum_up(pod, 1)
-
-    def _sum_up(self, pod: PlacedPod, sign: int) -> list[PodSet]:
-        if not self._sets:
-            return []
-        touched = self._moved.get(pod.uid)
-        if touched is None:
-            candidates = self._index.candidates(pod.namespace, pod.labels)
-            touched = self._moved[pod.uid] = [each for each in candidates if moves(each.where, pod)]
-        for pod_set in touched:
-            if pod_set.has_sums and selects(pod_set.where, pod):
-                pod_set.sum_up(pod, sign)
-        return touched
-
-    def begin_what_if(self) -> None:
-        self.in_what_if = True
-
-    def end_what_if(self) -> None:
-        self.in_what_if = False
-        self._moved.clear()
-
-    def evicted_from(self, where: PodsWhere) -> list[PlacedPod]:
-        """Pods that a what-if takes off the counts; also such as do not count (see `moves`)."""
-        return [pod for pod in self.evicted.values() if moves(where, pod)]
+    def remove_in_what_if(self, pod: PlacedPod, row: int) -> None:
+        """Undo `add_in_what_if`."""
+        self._pods.take(pod)
+        self.moved.remove(pod, row)
 
     def rows(self, where: PodsWhere, row_of: Callable[[PlacedPod], int], version: int) -> IntArray:
         """The rows of the pods that count, also of those that a what-if evicts."""
@@ -285,26 +273,16 @@ class PodIndex:
             found = self._by_class[alike] = self.selecting(pod)
         return found
 
-    def moved_in_what_if_only(self, pod: PlacedPod) -> list[PodSet]:
-        """The sets that the pod does not belong to, but whose tallies a what-if about it moves."""
-        if not pod.is_terminating and not self._empty_sets:
-            return []
-        return [
-            pod_set
-            for pod_set in self._index.candidates(pod.namespace, pod.labels)
-            if not selects(pod_set.where, pod) and moves(pod_set.where, pod)
-        ]
-
     def pod_set(self, where: PodsWhere) -> PodSet:
         """The set, made now if there is none yet."""
         pod_set = self._sets.get(where)
         if pod_set is None:
             pod_set = self._sets[where] = PodSet(where, self, self._table)
             self._index.add(where, pod_set)
-            self._empty_sets += where.none
             self.made += 1
-            self._moved.clear()
             self._by_class.clear()
+        elif self.moved.is_active:
+            pod_set.follow()
         pod_set.used = self._changes
         pod_set.touches = 0
         return pod_set
@@ -314,19 +292,18 @@ class PodIndex:
         pod_set = self.pod_set(where)
         if pod_set.pods is None:
             pod_set.pods = {pod.uid: pod for pod in self._pods.matching(where)}
-        if self.evicted:
-            return [pod for uid, pod in pod_set.pods.items() if uid not in self.evicted]
+        if evicted := self.moved.evicted:
+            return [pod for uid, pod in pod_set.pods.items() if uid not in evicted]
         return list(pod_set.pods.values())
 
     def matching(self, where: PodsWhere) -> Iterator[PlacedPod]:
         """As `members`, for a caller that goes through them once."""
         found = self._pods.matching(where)
-        return (pod for pod in found if pod.uid not in self.evicted) if self.evicted else found
+        evicted = self.moved.evicted
+        return (pod for pod in found if pod.uid not in evicted) if evicted else found
 
     def trim(self) -> None:
         """Keep within the limits. Between two decisions only: what a decision reads must stand until its end."""
-        if self.in_what_if:
-            return
         self.made = counts = column_bytes = 0
         kept = sorted(self._sets.values(), key=lambda pod_set: pod_set.used)
         while kept:
@@ -341,9 +318,11 @@ class PodIndex:
                 if pod_set.column_bytes():
                     self._drop(pod_set)
 
-    def _count_change(self, touched: Iterable[PodSet]) -> None:
+    def _count_change(self, touched: Sequence[PodSet]) -> None:
         self._changes += 1
-        if self.in_what_if:
+        if len(touched) > MOST_OF_A_POD:
+            for pod_set in sorted(touched, key=lambda each: each.used)[:-MOST_OF_A_POD]:
+                self._drop(pod_set)
             return
         for pod_set in touched:
             pod_set.touches += 1
@@ -359,7 +338,6 @@ class PodIndex:
     def _drop(self, pod_set: PodSet) -> None:
         del self._sets[pod_set.where]
         self._index.remove(pod_set.where, pod_set)
-        self._empty_sets -= pod_set.where.none
         self._by_class.clear()
         pod_set.close()
 

@@ -294,6 +294,7 @@ class State:
 
     def trim(self) -> None:
         """Keep what stands for decisions to come within limits. Between two decisions only."""
+        self._index.moved.forget_followers()
         if self._index.made >= CHECKED_AFTER:
             self._index.trim()
         if self._table.has_new_labels:

@@ -12,6 +12,7 @@ from mooring.framework import ALL_NODES, BoolArray, IntArray, NodeRows, NodesWhe
 from mooring.framework.what_if import labels_and_namespace
 from mooring.objects.placed import PlacedPod
 from mooring.state.columns import LARGEST, Column
+from mooring.state.moved_pods import MovedPods
 from mooring.state.table import NodeTable
 from mooring.state.views import Rows
 from mooring.state.what_if_rows import WhatIfRows
@@ -75,16 +76,25 @@ class Counted(Protocol):
 
     @property
     def where(self) -> PodsWhere: ...
+    @property
+    def moved_pods(self) -> MovedPods[Any]:
+        """In an active what-if, `follow` is called before a count is read."""
+        ...
+
+    def follow(self) -> None:
+        """From now on, its counts move with the pods that what-ifs move."""
+        ...
+
     def moves(self, pod: PlacedPod) -> bool:
         """Whether the count moves when a what-if evicts or adds the pod."""
         ...
 
     def rows(self) -> IntArray:
-        """The rows of its pods outside a what-if, one for each pod."""
+        """The rows of its pods, also of those that a what-if evicts, one for each pod."""
         ...
 
-    def evicted_rows(self) -> Iterable[int]:
-        """The rows that a what-if evicts pods from, one for each pod."""
+    def moved_rows(self) -> Iterable[tuple[int, int]]:
+        """The rows where a what-if moves pods that `rows` does not show, and the sign; one for each pod."""
         ...
 
     def per_row(self) -> PodsPerRow:
@@ -104,17 +114,19 @@ class StandingTally:
         "_everywhere",
         "_in_domain",
         "_key",
+        "_moved_pods",
         "_of",
         "_on",
         "_table",
+        "_total",
         "_with",
         "_without_key",
-        "total",
         "used",
     )
 
     def __init__(self, table: NodeTable, key: str, on: NodesWhere, of: Counted) -> None:
         self._table, self._key, self._on, self._of = table, key, on, of
+        self._moved_pods = of.moved_pods
         self._domains = table.domains(key, on)
         self._everywhere = table.domains(key, ALL_NODES)
         """The domains of the label over all nodes, whether they count or not."""
@@ -126,15 +138,15 @@ class StandingTally:
         """The same as a column, once many nodes were read: most Services have few pods."""
         self._with: dict[int, int] = {}
         """A number of pods (not 0) → how many domains have it."""
-        self.total = 0
+        self._total = 0
         self._without_key: int | None = None
         """None: not counted yet. It is seldom read, and pods may name any number of keys that no node has."""
         self.used = 0
         """When a plugin last read it, in pod changes."""
         if self._domains.count:
             self._count_all(of.rows())
-            for row in of.evicted_rows():
-                self.count(row, -1)
+            for row, sign in of.moved_rows():
+                self.count(row, sign)
 
     def close(self) -> None:
         """The count is no longer kept."""
@@ -167,7 +179,7 @@ class StandingTally:
         counts[0] = 0
         domains = np.flatnonzero(counts)
         pods = counts.take(domains)
-        self.total = int(pods.sum())
+        self._total = int(pods.sum())
         equal, how_many = np.unique(pods, return_counts=True)
         self._with = dict(zip(equal.tolist(), how_many.tolist(), strict=True))
         if len(domains) > FEW_DOMAINS and len(domains) * MOSTLY_EMPTY >= column.size:
@@ -185,10 +197,12 @@ class StandingTally:
 
     @property
     def without_key(self) -> int:
+        if self._moved_pods.is_active:
+            self._of.follow()
         if self._without_key is None:
             of_row = self._domains.of_row
             there = sum(1 for row in self._of.rows().tolist() if of_row(row) == 0)
-            self._without_key = there - sum(1 for row in self._of.evicted_rows() if of_row(row) == 0)
+            self._without_key = there + sum(sign for row, sign in self._of.moved_rows() if of_row(row) == 0)
         return self._without_key
 
     def _add(self, code: int, pods: int) -> None:
@@ -206,7 +220,7 @@ class StandingTally:
                 del few[code]
         if self._by_domain is not None:
             self._fit(self._by_domain).cells[code] = after
-        self.total += pods
+        self._total += pods
         equal = self._with
         if before:
             if equal[before] == 1:
@@ -215,6 +229,12 @@ class StandingTally:
                 equal[before] -= 1
         if after:
             equal[after] = equal.get(after, 0) + 1
+
+    @property
+    def total(self) -> int:
+        if self._moved_pods.is_active:
+            self._of.follow()
+        return self._total
 
     def _in(self, code: int) -> int:
         """The count in a domain."""
@@ -226,6 +246,8 @@ class StandingTally:
 
     def _counts(self) -> IntArray:
         """The counts by domain, with a cell for every domain there is by now."""
+        if self._moved_pods.is_active:
+            self._of.follow()
         if self._by_domain is not None:
             return self._fit(self._by_domain).data
         assert self._in_domain is not None
@@ -249,6 +271,8 @@ class StandingTally:
 
     @property
     def lowest(self) -> int:
+        if self._moved_pods.is_active:
+            self._of.follow()
         lowest = min(self._with, default=0)
         if sum(self._with.values()) < self._domains.count:
             return min(lowest, 0)  # below 0: a what-if may evict a pod that was never counted
@@ -258,6 +282,8 @@ class StandingTally:
         code = self._domains.column.codes.cells[node.row]
         if not code:
             return None
+        if self._moved_pods.is_active:
+            self._of.follow()
         return self._in(code)
 
     def at_rows(self, nodes: NodeRows) -> IntArray:
@@ -301,9 +327,13 @@ class StandingTally:
         return np.where(counts, moved, 0)
 
     def on(self, node: NodeView) -> int:
+        if self._moved_pods.is_active:
+            self._of.follow()
         return self._of.per_row().get(node.row)
 
     def on_rows(self, nodes: NodeRows) -> IntArray:
+        if self._moved_pods.is_active:
+            self._of.follow()
         rows: Rows = nodes  # type: ignore[assignment]  # `cast` is a call
         return rows.cells(self._of.per_row().column())
 
@@ -329,5 +359,7 @@ class StandingTally:
 
     def per_domain(self) -> dict[str, int]:
         """The counts by domain, for people and tests."""
+        if self._moved_pods.is_active:
+            self._of.follow()
         values = self._domains.column.values
         return {str(values[code]): self._in(code) for code in self._domains.codes()}

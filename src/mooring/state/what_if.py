@@ -1,6 +1,6 @@
 """What-ifs about one node: some of its pods are evicted, others are added. Undone exactly when they end.
 
-The verbs of `State` are not used for it: no change is logged, and no standing count is dropped meanwhile.
+The verbs of `State` are not used for it: no change is logged, and standing counts move only where they are read.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ class WhatIfs:
 
     @property
     def is_active(self) -> bool:
-        return self._index.in_what_if
+        return self._index.moved.is_active
 
     def begin(self) -> bool:
         """Returns whether this is the outermost what-if."""
-        if self._index.in_what_if:
+        if self.is_active:
             return False
-        self._index.begin_what_if()
+        self._index.moved.is_active = True
         self._pause_logs(True)
         return True
 
     def end(self) -> None:
-        self._index.end_what_if()
+        self._index.moved.end()
         self._pause_logs(False)
 
     def _pause_logs(self, is_paused: bool) -> None:
@@ -53,7 +53,8 @@ class WhatIfs:
         for pod in pods:
             if pod.ports:
                 self._table.ports.free_in_what_if(view.row, pod.ports)
-            count_pod(self._terms, pod, view.row, self._index.evict(pod), -1)
+            self._index.moved.evict(pod, view.row)
+            count_pod(self._terms, pod, view.row, (), -1)
 
     def restore(self, view: RowView, pods: Collection[PlacedPod]) -> None:
         """Undo `evict`."""
@@ -61,19 +62,20 @@ class WhatIfs:
         for pod in pods:
             if pod.ports:
                 self._table.ports.take_in_what_if(view.row, pod.ports)
-            count_pod(self._terms, pod, view.row, self._index.restore(pod), 1)
+            self._index.moved.restore(pod, view.row)
+            count_pod(self._terms, pod, view.row, (), 1)
 
     def add(self, view: RowView, pod: PlacedPod) -> None:
         self._table.put_pod(view, pod)
         if pod.ports:
             self._table.ports.take_in_what_if(view.row, pod.ports)
-        moved = [*self._index.put(pod), *self._index.moved_in_what_if_only(pod)]
-        count_pod(self._terms, pod, view.row, moved, 1)
+        self._index.add_in_what_if(pod, view.row)
+        count_pod(self._terms, pod, view.row, (), 1)
 
     def remove(self, view: RowView, pod: PlacedPod) -> None:
         """Undo `add`."""
-        moved = [*self._index.take(pod), *self._index.moved_in_what_if_only(pod)]
-        count_pod(self._terms, pod, view.row, moved, -1)
+        self._index.remove_in_what_if(pod, view.row)
+        count_pod(self._terms, pod, view.row, (), -1)
         self._table.take_pod(view, pod)
 
     def free_ports(self, view: RowView) -> frozenset[HostPort]:
