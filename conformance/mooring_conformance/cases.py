@@ -10,8 +10,9 @@ from typing import IO, Any
 
 import msgspec
 
+from mooring.base.earlier_output import first_line
 from mooring.base.errors import OperatorMistake
-from mooring.base.files import open_to_append
+from mooring.base.files import append_line, is_stream
 from mooring.base.nesting import decode
 from mooring.base.visible import visible_json
 
@@ -109,12 +110,20 @@ def decoded(line: bytes, where: str) -> Recorded:
 
 
 def append(file: Path, recorded: dict[str, Any]) -> None:
-    """One more line."""
+    """One more line; a file that has anything but cases is left alone."""
+    check_appendable(file)
     try:
-        with open_to_append(file) as lines:
-            lines.write(visible_json(msgspec.json.encode(recorded).decode()).encode() + b"\n")
+        append_line(file, visible_json(msgspec.json.encode(recorded).decode()).encode())
     except OSError as error:
         raise OperatorMistake(f"{file} cannot be written: {error.strerror}.") from error
+
+
+def check_appendable(file: Path) -> None:
+    """`OperatorMistake` unless cases can be added: to those that are there, or where there is nothing yet."""
+    if is_stream(file) or file.is_symlink() or not file.is_file() or not file.stat().st_size:
+        return  # what is no regular file is refused when it is opened
+    if not first_line(file).startswith('{"case":') or file.suffix in _OPENERS:
+        raise OperatorMistake(f"{file} exists and has no cases to add to; name another file, or remove it.")
 
 
 def numbered(file: Path) -> Iterator[tuple[str, bytes]]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import pytest
 
 from mooring.base.files import (
+    append,
     create_new,
+    in_made_folder,
     make_folder,
     make_private,
     open_to_append,
@@ -122,3 +126,47 @@ def test_regular_files_are_read_through_links_only_where_that_is_meant(tmp_path)
     assert read_if_regular(tmp_path / "missing") is None
     with pytest.raises(OSError, match="symbolic link"):
         read_if_regular(tmp_path / "link")
+
+
+def test_what_is_appended_is_there_as_a_whole_or_not_at_all(tmp_path):
+    """A full disk takes a part of a line; the part is cut off again."""
+    (tmp_path / "lines").write_bytes(b"first\n")
+    with open_to_append(tmp_path / "lines") as file, pytest.raises(OSError, match="No space left"):
+        append(_Full(file), b"second\n")  # type: ignore[arg-type]
+    assert (tmp_path / "lines").read_bytes() == b"first\n"
+
+
+class _Full:
+    """Takes three bytes."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._left = file, 3
+
+    def fileno(self) -> int:
+        return self._file.fileno()
+
+    def write(self, data: bytes) -> int:
+        if not self._left:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        written = self._file.write(data[: self._left])
+        self._left = 0
+        return written
+
+
+def fill(folder: Path, *, kept: str = "") -> None:
+    with in_made_folder(folder):
+        if kept:
+            (folder.parent / kept).touch()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_folder_that_was_made_for_nothing_is_removed_again(tmp_path):
+    with pytest.raises(OSError, match="No space"):
+        fill(tmp_path / "a" / "b")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_has_something_stays(tmp_path):
+    with pytest.raises(OSError, match="No space"):
+        fill(tmp_path / "a" / "b", kept="kept")
+    assert [each.name for each in (tmp_path / "a").iterdir()] == ["kept"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import stat
 import subprocess
 import sys
@@ -65,3 +67,19 @@ def test_a_stream_is_written_to_and_held_by_no_process(capfd: pytest.CaptureFixt
 
 def test_a_file_that_is_not_there_is_not_held(tmp_path: Path):
     assert not is_held(tmp_path / "k")
+
+
+@pytest.mark.parametrize("before", [None, "of a killed process"], ids=["nothing", "an earlier file"])
+def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str | None):
+    path = tmp_path / "k"
+    if before is not None:
+        path.write_text(before)
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        hold_private(path, "new")
+    assert (path.read_text() if path.exists() else None) == before
+    assert [each.name for each in tmp_path.iterdir()] == ([] if before is None else ["k"])

@@ -37,7 +37,7 @@ MISTAKES = {
     "updates of nodes alone": (["--node-updates=5"], "--node-updates belongs to --unschedulable"),
     "a wave with a workload": (["--preemption-wave=5", "--workload=basic"], "without --workload and --running"),
     "a wave without room": (["--preemption-wave=5", "--nodes=4"], "--nodes must be at least 5"),
-    "a picture nowhere": (["--svg=missing/x.svg"], "missing is no folder"),
+    "a picture nowhere": (["--svg=missing/x.svg"], "the folder missing of missing/x.svg does not exist"),
     "a kubeconfig that is not there": (["--kubeconfig=missing", "--scheduler=mooring"], "missing"),
 }
 

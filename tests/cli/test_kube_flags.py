@@ -190,7 +190,7 @@ def test_beside_a_file_older_flags_are_ignored_and_named(mooring: Mooring):
 def test_a_file_that_cannot_be_written_is_named(mooring: Mooring):
     result = mooring("run", "--write-config-to=none/such.yaml")
     assert result.code == 2
-    assert "none/such.yaml cannot be written: No such file or directory" in result.err
+    assert "the folder none of none/such.yaml does not exist" in result.err
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Mistakes on the command line of recordings are named; a recording that cannot be written stops nothing else."""
+"""Mistakes on the command line of recordings are named, also a file that cannot be written."""
 
 from __future__ import annotations
 
@@ -46,9 +46,16 @@ def test_a_mistake_is_named(mooring: Mooring, folder: Path, arguments: tuple[str
     assert message in result.err
 
 
-def test_a_file_that_cannot_be_written_does_not_stop_the_rest(mooring: Mooring, tmp_path: Path):
+def test_a_file_that_cannot_be_written_is_reported_before_the_run(mooring: Mooring, tmp_path: Path):
     result = mooring(*SIMULATION, "--record", str(tmp_path / "missing" / "r"))
-    assert result.code == 0
-    assert "Simulated" in result.out
+    assert (result.code, result.out) == (2, "")
     assert "its folder does not exist: create it, or name another file" in result.err
-    assert "Recorded to" not in result.err
+
+
+def test_a_file_that_is_no_recording_is_left_as_it_is(mooring: Mooring, folder: Path):
+    (folder / "text").chmod(0o644)
+    result = mooring(*SIMULATION, "--record", str(folder / "text"))
+    assert (result.code, result.out) == (2, "")
+    assert "exists and is no recording: name another file, or remove it" in result.err
+    assert (folder / "text").read_text() == "a shopping list"
+    assert (folder / "text").stat().st_mode & 0o777 == 0o644

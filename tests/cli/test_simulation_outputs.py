@@ -161,7 +161,7 @@ def test_a_full_disk_leaves_what_was_there_and_prints_the_figures(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("mooring.base.files.os.fsync", full)
-    result = mooring("simulate", f"--workload={trace}", option)
+    result = mooring("simulate", f"--workload={trace}", option, "--force")
     assert result.code == 2
     assert f"{path} cannot be written: No space left on device." in result.err
     assert "waited p50" in result.out

@@ -160,7 +160,7 @@ def test_a_file_is_replaced_only_by_force(up: Path, mooring: Mooring):
     write("it.snapshot", "mine")
     refused = mooring("snapshot", "it.snapshot", "--kubeconfig", str(up))
     assert (refused.code, Path("it.snapshot").read_text()) == (2, "mine")
-    assert "it.snapshot exists already; choose another name, or replace it with --force." in refused.err
+    assert "it.snapshot exists already; name another file, or replace it with --force" in refused.err
     assert mooring("snapshot", "it.snapshot", "--kubeconfig", str(up), "--force").code == 0
     assert read_snapshot("it.snapshot").header.objects
 
@@ -193,8 +193,8 @@ def test_a_snapshot_on_the_standard_output_is_that_alone(up: Path, home: Path, t
 
 
 REFUSED = {
-    "a folder": (["."], ". is a folder; give the name of a file."),
-    "a folder that is not there": (["gone/it"], "gone is no folder; make it, or choose another name."),
+    "a folder": (["."], ". is a folder"),
+    "a folder that is not there": (["gone/it"], "the folder gone of gone/it does not exist"),
     "--from without --anonymize": (["it", "--from", "x"], "--from and --keep-label are for --anonymize."),
     "--from and a cluster": (["it", "--from", "x", "--anonymize", "--context", "y"], "--from reads a file"),
     "--from what is not there": (["it", "--from", "x", "--anonymize"], "The snapshot x cannot be read: No such file"),

@@ -25,7 +25,7 @@ def test_a_kubeconfig_that_is_not_ours_is_left_alone(mooring: Mooring, command: 
     write("config", NOWHERE)
     result = mooring(command, "--write-kubeconfig", "config")
     assert result.code == 2
-    assert "config is a kubeconfig that Mooring did not write" in result.err
+    assert "config is a file that Mooring did not write" in result.err
     assert Path("config").read_text(encoding="utf-8") == NOWHERE
 
 

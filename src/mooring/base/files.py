@@ -21,7 +21,7 @@ from typing import IO
 PRIVATE = 0o600
 FOLDER = 0o755
 STREAMS = ("/dev/stdout", "/dev/stderr", "/dev/null", "/dev/tty")
-"""Names that are no files to replace: they are written to as they are. So is /dev/fd/N."""
+"""Names that are no files to replace. So is /dev/fd/N."""
 _KINDS = {
     stat.S_IFLNK: "a symbolic link; name the file that it points to",
     stat.S_IFIFO: "a named pipe and no regular file",
@@ -61,14 +61,19 @@ def hold_private(path: Path | str, content: str | bytes) -> IO[bytes] | None:
     `BlockingIOError` if another process holds the file. A file whose process has ended, however it ended, is replaced.
     """
     target = Path(path)
-    if _is_stream(target):
+    if is_stream(target):
         _replace(target, content, is_private=True)
         return None
     with _in_folder(target) as (folder, name):
         # The lock on what is there, or on an empty file in its place, keeps others out until ours has replaced it.
-        before = _locked(folder, name)
+        before, is_new = _locked(folder, name)
         try:
             return _replace(target, content, is_private=True, is_held=True)
+        except BaseException:
+            if is_new:
+                with contextlib.suppress(OSError):
+                    os.unlink(name, dir_fd=folder)
+            raise
         finally:
             os.close(before)
 
@@ -94,14 +99,21 @@ def create_new(path: Path | str, content: str | bytes) -> None:
     """Create a file that others may read; `FileExistsError` if anything has its name, also a link to nowhere."""
     with _in_folder(Path(path)) as (folder, name):
         descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CLOEXEC_NOFOLLOW, 0o666, dir_fd=folder)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(_bytes(content))
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(_bytes(content))
+                file.flush()
+                os.fsync(descriptor)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(name, dir_fd=folder)
+            raise
 
 
 def open_to_append(path: Path | str) -> IO[bytes]:
     """An unbuffered regular file to add to. What another user planted in a shared folder is refused."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
-    if _is_stream(Path(path)):
+    if is_stream(Path(path)):
         return os.fdopen(os.open(path, flags), "ab", buffering=0)
     with _in_folder(Path(path)) as (folder, name):
         _refuse_unless_regular(folder, name)
@@ -112,6 +124,32 @@ def open_to_append(path: Path | str) -> IO[bytes]:
             os.close(descriptor)
             raise
     return os.fdopen(descriptor, "ab", buffering=0)
+
+
+def append(file: IO[bytes], data: bytes) -> None:
+    """Add to the end of what `open_to_append` returned: all of it, or nothing where the disk is full."""
+    before = os.fstat(file.fileno()).st_size
+    view = memoryview(data)
+    try:
+        while view:
+            view = view[file.write(view) :]
+    except OSError:
+        with contextlib.suppress(OSError):  # a stream has no length
+            os.ftruncate(file.fileno(), before)
+        raise
+
+
+def append_line(path: Path | str, line: bytes) -> None:
+    """One more line of a file, which is made if it is missing, and is not left behind empty."""
+    is_new = not os.path.lexists(path)
+    with open_to_append(path) as file:
+        try:
+            append(file, line + b"\n")
+        except OSError:
+            if is_new:
+                with contextlib.suppress(OSError):
+                    os.unlink(path)
+            raise
 
 
 def read_regular(path: Path | str) -> bytes:
@@ -146,15 +184,38 @@ def make_private(path: Path | str) -> bool:
         os.close(descriptor)
 
 
-def make_folder(path: Path | str) -> None:
-    """The folder and those above it, as far as they are missing; others cannot write to what is made here."""
-    folder = Path(path)
+def make_folder(path: Path | str) -> list[Path]:
+    """The folder and those above it, as far as they are missing; others cannot write to what is made here.
+
+    Returns what was made, the outermost first.
+    """
+    folder, made = Path(path), []
     for each in (*reversed(folder.parents), folder):
         with contextlib.suppress(FileExistsError):
             if not each.is_dir():
                 each.mkdir(FOLDER)
+                made.append(each)
     if not folder.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, "there is a file of that name that is no folder")
+    return made
+
+
+@contextlib.contextmanager
+def in_made_folder(path: Path | str) -> Iterator[None]:
+    """Make the folder; if the block fails, what was made and is empty is removed again."""
+    made = make_folder(path)
+    try:
+        yield
+    except BaseException:
+        for each in reversed(made):
+            with contextlib.suppress(OSError):
+                each.rmdir()
+        raise
+
+
+def is_stream(path: Path) -> bool:
+    """Whether it is no file to replace, but written to as it is."""
+    return str(path) in STREAMS or path.parent == Path("/dev/fd")
 
 
 def others_may_write(folder: os.stat_result) -> bool:
@@ -164,7 +225,7 @@ def others_may_write(folder: os.stat_result) -> bool:
 
 @contextlib.contextmanager
 def _writing(target: Path, *, is_private: bool) -> Iterator[IO[bytes]]:
-    if _is_stream(target):
+    if is_stream(target):
         with os.fdopen(os.open(target, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC), "wb") as stream:
             yield stream
         return
@@ -175,17 +236,21 @@ def _writing(target: Path, *, is_private: bool) -> Iterator[IO[bytes]]:
 def _replace(path: Path, content: str | bytes, *, is_private: bool, is_held: bool = False) -> IO[bytes] | None:
     """Returns the open file, locked, if it is to be held."""
     data = _bytes(content)
-    if _is_stream(path):
+    if is_stream(path):
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC), "wb") as stream:
             stream.write(data)
         return None
-    with _in_folder(path) as (folder, name), _replacing(folder, name, is_private=is_private) as file:
-        if is_held:
-            _lock(file.fileno())
-        file.write(data)
-        file.flush()
-        # For as long as this descriptor is open, the file stays locked.
-        return os.fdopen(os.dup(file.fileno()), "wb") if is_held else None
+    with contextlib.ExitStack() as on_failure:
+        held = None
+        with _in_folder(path) as (folder, name), _replacing(folder, name, is_private=is_private) as file:
+            if is_held:
+                _lock(file.fileno())
+                # For as long as this descriptor is open, the file stays locked.
+                held = on_failure.enter_context(os.fdopen(os.dup(file.fileno()), "wb"))
+            file.write(data)
+            file.flush()
+        on_failure.pop_all()
+    return held
 
 
 @contextlib.contextmanager
@@ -214,22 +279,29 @@ def _replacing(folder: int, name: str, *, is_private: bool) -> Iterator[IO[bytes
         os.fsync(folder)
 
 
-def _locked(folder: int, name: str) -> int:
-    """The file of that name, open and locked; an empty one is made where there is none."""
+def _locked(folder: int, name: str) -> tuple[int, bool]:
+    """The file of that name, open and locked; an empty one is made where there is none, and whether it was."""
     for _ in range(_MOST_TRIES):
         _refuse_unless_regular(folder, name)
-        flags = os.O_RDONLY | os.O_CREAT | os.O_NONBLOCK | _CLOEXEC_NOFOLLOW
-        descriptor = os.open(name, flags, PRIVATE, dir_fd=folder)
+        descriptor, is_new = _opened_or_made(folder, name)
         found = os.fstat(descriptor)
         if _lock(descriptor):
             with contextlib.suppress(FileNotFoundError):
                 there = os.stat(name, dir_fd=folder, follow_symlinks=False)
                 if (found.st_dev, found.st_ino) == (there.st_dev, there.st_ino):
-                    return descriptor
+                    return descriptor, is_new
         os.close(descriptor)
         # It was replaced in between, or another process only looked whether it is held.
         time.sleep(_TRY_AGAIN_SECONDS)
     raise BlockingIOError(errno.EWOULDBLOCK, "another process holds it")
+
+
+def _opened_or_made(folder: int, name: str) -> tuple[int, bool]:
+    flags = os.O_RDONLY | os.O_NONBLOCK | _CLOEXEC_NOFOLLOW
+    try:
+        return os.open(name, flags | os.O_CREAT | os.O_EXCL, PRIVATE, dir_fd=folder), True
+    except FileExistsError:
+        return os.open(name, flags | os.O_CREAT, PRIVATE, dir_fd=folder), False
 
 
 def _lock(descriptor: int) -> bool:
@@ -289,10 +361,6 @@ def _refuse_planted(file: os.stat_result, folder: os.stat_result) -> None:
         raise PermissionError(errno.EPERM, "it is a hard link to another file; name a new file")
     if file.st_uid not in (os.geteuid(), folder.st_uid) and others_may_write(folder):
         raise PermissionError(errno.EPERM, "it belongs to another user, in a shared folder; name a new file")
-
-
-def _is_stream(path: Path) -> bool:
-    return str(path) in STREAMS or path.parent == Path("/dev/fd")
 
 
 def _bytes(content: str | bytes) -> bytes:

@@ -11,6 +11,7 @@ import click
 from mooring.base.errors import OperatorMistake, Problem, did_you_mean
 from mooring.cli.interruption import INTERRUPTED, finishes
 from mooring.cli.output import print_json, print_line, print_lines
+from mooring.cli.output_files import OutputFile, replaces_files
 
 if TYPE_CHECKING:
     from mooring.bench.e2e.measurement import Run
@@ -87,7 +88,13 @@ EVICTABLE_PER_NODE = 4
     help="Use this cluster, which must have no nodes, instead of an etcd and kube-apiserver of its own.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON document instead of a table.")
-@click.option("--svg", type=click.Path(path_type=Path), metavar="FILE", help="Also draw a picture that compares.")
+@click.option(
+    "--svg",
+    type=OutputFile("picture", "mooring.bench.e2e.picture:is_picture"),
+    metavar="FILE",
+    help="Also draw a picture that compares.",
+)
+@replaces_files
 def e2e(
     nodes: int,
     pods: int | None,
@@ -103,7 +110,7 @@ def e2e(
     preemption_wave: int | None,
     kubeconfig: Path | None,
     as_json: bool,
-    svg: Path | None,
+    svg: str | None,
 ) -> int:
     """Measure schedulers on a real API server, one after the other in rounds, beside the bare bind rate.
 
@@ -139,8 +146,6 @@ def e2e(
     wanted = _Wanted(nodes, pods, running, workload, rate, unschedulable, node_updates, preemption_wave)
     wanted.check()
     _check_workloads(workload, is_given_cluster=kubeconfig is not None)
-    if svg is not None and not svg.absolute().parent.is_dir():
-        raise OperatorMistake(f"{svg.parent} is no folder; make it, or give --svg another name.")
     contenders = find_contenders(
         schedulers or ("mooring", KUBE_SCHEDULER), with_bare=bare and not wanted.has_arrivals, with_page=page
     )
@@ -223,7 +228,7 @@ def _check_workloads(names: tuple[str, ...], *, is_given_cluster: bool) -> None:
         raise OperatorMistake(f"the workloads are {', '.join(END_TO_END)}, all.", problems)
 
 
-def _measure(plan: BenchmarkPlan, machine: Machine, *, as_json: bool, svg: Path | None) -> int:
+def _measure(plan: BenchmarkPlan, machine: Machine, *, as_json: bool, svg: str | None) -> int:
     from mooring.bench.e2e.rounds import measure
 
     runs: list[Run] = []
@@ -237,7 +242,7 @@ def _measure(plan: BenchmarkPlan, machine: Machine, *, as_json: bool, svg: Path 
     return int(any(run.bound < run.pods for run in runs))
 
 
-def _show(runs: list[Run], machine: Machine, *, as_json: bool, svg: Path | None) -> None:
+def _show(runs: list[Run], machine: Machine, *, as_json: bool, svg: str | None) -> None:
     import msgspec
 
     from mooring.base.files import write_whole
@@ -252,7 +257,10 @@ def _show(runs: list[Run], machine: Machine, *, as_json: bool, svg: Path | None)
         print_line(f"{_title(runs[0])} {machine}")
         print_lines(f"\n{table(summaries)}\n\n{legend(summaries)}")
     if svg is not None and runs:
-        write_whole(svg, picture(summaries, f"{_title(runs[0])} {machine}"))
+        try:
+            write_whole(svg, picture(summaries, f"{_title(runs[0])} {machine}"))
+        except OSError as error:
+            raise OperatorMistake(f"{svg} cannot be written: {error.strerror or error}.") from error
 
 
 def _title(run: Run) -> str:

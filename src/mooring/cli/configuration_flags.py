@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from mooring.base.earlier_output import head_of
 from mooring.base.errors import OperatorMistake, Problem
 from mooring.base.files import write_private
 from mooring.base.log import Log
 from mooring.base.redaction import shown_url
 from mooring.cli.gotypes import Flag, GoBool
+from mooring.cli.output_files import REMOVE, OutputFile
 
 if TYPE_CHECKING:
     from mooring.client import Connection
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_MARK = "# The completed configuration, by mooring run --write-config-to.\n"
 _log = Log("mooring")
 
 _FLAGS: Mapping[str, tuple[click.ParamType[Any], str, str, str]] = {
@@ -43,7 +46,12 @@ _FLAGS: Mapping[str, tuple[click.ParamType[Any], str, str, str]] = {
     ),
     "--profiling": (GoBool(), "true", "BOOL", "No effect: there are no Go profiles to fetch."),
     "--contention-profiling": (GoBool(), "true", "BOOL", "Of no effect."),
-    "--write-config-to": (click.STRING, "", "FILE", "Write the completed configuration to FILE and end."),
+    "--write-config-to": (
+        OutputFile("completed configuration", f"{__name__}:is_written_configuration", advice=REMOVE),
+        "",
+        "FILE",
+        "Write the completed configuration to FILE and end.",
+    ),
 }
 
 
@@ -133,14 +141,18 @@ def configuration_options(command: F) -> F:
     return command
 
 
+def is_written_configuration(path: str) -> bool:
+    """Whether `write_configuration` wrote it."""
+    return head_of(path).startswith(_MARK.encode())
+
+
 def write_configuration(configuration: Configuration, file: str) -> None:
     """The completed configuration, as YAML. It may hold an extender's key or password, so the file is private."""
     from mooring.base.documents import written
     from mooring.config.as_v1 import as_v1
 
-    text = written(as_v1(configuration, with_credentials=True))
     try:
-        write_private(file, text)
+        write_private(file, _MARK + written(as_v1(configuration, with_credentials=True)))
     except OSError as error:
         problem = Problem("--write-config-to", f"{file} cannot be written: {error.strerror}")
         raise OperatorMistake.found_in("the command line", [problem]) from error

@@ -88,7 +88,7 @@ def conformance(
       mooring conformance --slow --against $(scripts/build-recorder) --seed 7 --count 200
     """
     _check_package()
-    from mooring_conformance.cases import family_of, recorded_files
+    from mooring_conformance.cases import check_appendable, family_of, recorded_files
     from mooring_conformance.generate import FAMILIES
     from mooring_conformance.generate.variations import varied_families
     from mooring_conformance.reporting import Printer
@@ -106,15 +106,18 @@ def conformance(
         raise click.UsageError("--slow makes pods of every shape: without --family and --plugin.")
     if not against and not slow and (seed or count or write):
         raise click.UsageError("--seed, --count and --write are about fresh cases: they need --against or --slow.")
+    found = write or Path("slow.jsonl" if slow else "differing.jsonl")
+    if against:
+        check_appendable(found)
     if slow:
-        return _look_for_slow(seed or "1", count or 100, against, write or Path("slow.jsonl"))
+        return _look_for_slow(seed or "1", count or 100, against, found)
     ways = tuple(Way(each) for each in FORMS[form]) + (Way.CHURNED,) * churn
     options = Options(ways, frozenset(plugins))
     printer = Printer(print_lines, show)
     with processes(jobs) as pool:
         if against:
             chosen = families or tuple(sorted(FAMILIES))
-            _fuzz(chosen, seed or "1", count or 100, against, write or Path("differing.jsonl"), options, pool, printer)
+            _fuzz(chosen, seed or "1", count or 100, against, found, options, pool, printer)
         else:
             _run(files, families, options, pool, printer)
     printer.total()

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from mooring.client import Connection
 
 DEFAULT = "mooring.kubeconfig"
-MARK = "current-context: mooring"
-_PROCESS = re.compile(rb"^# .* process (\d+)\.$", re.MULTILINE)
+_MARK = b"# The embedded cluster of mooring, process "
+_PROCESS = re.compile(re.escape(_MARK) + rb"(\d+)\.$", re.MULTILINE)
 
 
 def connection_here(kubeconfig: str | None, environ: Mapping[str, str] = os.environ) -> Connection:
@@ -44,9 +44,9 @@ def check_writable(path: Path) -> None:
         raise OperatorMistake(
             f"{path} cannot be replaced: {error.strerror}. Remove it, or give --write-kubeconfig another name."
         ) from error
-    if content and MARK not in content.decode("utf-8", "replace"):
+    if content and not content.startswith(_MARK):
         raise OperatorMistake(
-            f"{path} is a kubeconfig that Mooring did not write; give --write-kubeconfig another name, "
+            f"{path} is a file that Mooring did not write; give --write-kubeconfig another name, "
             "so that nothing in it is lost."
         )
     if content and is_held(path):
@@ -57,7 +57,7 @@ def check_writable(path: Path) -> None:
 
 def write(path: Path, server: EmbeddedApiServer, process: int) -> IO[bytes] | None:
     """Write the file, which stays locked for as long as the result is kept. `process` is the one to stop."""
-    text = f"# The embedded cluster of mooring, process {process}.\n{server.kubeconfig_text()}"
+    text = f"{_MARK.decode()}{process}.\n{server.kubeconfig_text()}"
     try:
         return hold_private(path, text)
     except BlockingIOError as error:

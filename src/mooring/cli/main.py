@@ -33,7 +33,7 @@ COMMANDS = {
     "snapshot": ("mooring.cli.snapshot:snapshot", "Save what scheduling reads of a cluster in a file."),
     "simulate": ("mooring.cli.simulate:simulate", "Simulate a workload on a cluster, on virtual time."),
     "compare": ("mooring.cli.compare:compare", "Show which pods another configuration would move, and why."),
-    "trace": ("mooring.cli.trace:trace", "Convert or generate traces, workloads of simulations."),
+    "trace": ("mooring.cli.trace:trace", "Import or generate traces, workloads of simulations."),
     "fit": ("mooring.cli.fit:fit", "Find how many more pods of a manifest fit into a cluster."),
     "capacity": ("mooring.cli.capacity:capacity", "Find the fewest nodes to add so that a workload is placed."),
     "drain-check": ("mooring.cli.drain_check:drain_check", "Check whether nodes can be drained, and what objects."),

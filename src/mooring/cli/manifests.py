@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mooring.base.errors import OperatorMistake, Problem
-from mooring.base.files import make_folder, write_private, write_whole
+from mooring.base.files import in_made_folder, read_if_regular, write_private, write_whole
 from mooring.base.log import Log
 from mooring.cli.common import load, plugins_option, read_text, registry_with
 from mooring.cli.output import print_line, print_yaml
+from mooring.cli.output_files import reader_of
 
 if TYPE_CHECKING:
     from mooring.config import Configuration, LeaderElection
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 MODES = ("second-scheduler", "replacement", "shadow")
 STATIC_POD = "kube-scheduler.yaml"
+_MARK = "# Written by mooring manifests.\n"
 
 _log = Log("manifests")
 
@@ -103,12 +106,13 @@ class ManifestInputs:
 @click.option("--from", "start_from", metavar="FILE", help="Replacement: the static pod that the node has now.")
 @click.option("--cluster-dns", is_flag=True, help="Replacement: look names up in the cluster, not as the host does.")
 @click.option("--output", metavar="FOLDER", help="Write a file for each object, instead of printing them.")
+@click.option("--force", is_flag=True, help="Replace files in FOLDER that this command has not written.")
 @click.option(
     "--controllers", is_flag=True, help="Also run `mooring controllers`: status of PodGroups and quotas, and events."
 )
 @click.option("--helm-values", is_flag=True, help="Print the values that make the Helm chart write the same.")
 @click.argument("flags", nargs=-1)
-def manifests(output: str | None, helm_values: bool, controllers: bool, **options: Any) -> None:
+def manifests(output: str | None, force: bool, helm_values: bool, controllers: bool, **options: Any) -> None:
     """Print the manifests that run a configuration in a cluster.
 
     Its account gets the rights that the plugins in the configuration need, and no others. FLAGS, after `--`, are
@@ -126,7 +130,7 @@ def manifests(output: str | None, helm_values: bool, controllers: bool, **option
     _check(wanted, helm_values)
     inputs = _inputs(wanted)
     if wanted.mode == "replacement":
-        _write_static_pod(wanted, inputs, output)
+        _write_static_pod(wanted, inputs, output, force=force)
         return
     from mooring.deploy import manifests as documents_of
     from mooring.deploy.values import values_text
@@ -149,6 +153,7 @@ def manifests(output: str | None, helm_values: bool, controllers: bool, **option
         output,
         {name: text_of([each]) for name, each in files.items()},
         private=[name for name, each in files.items() if each["kind"] == "Secret"],
+        force=force,
     )
 
 
@@ -353,7 +358,7 @@ def _deployed(options: Options, inputs: ManifestInputs) -> Deployed:
     return found
 
 
-def _write_static_pod(options: Options, inputs: ManifestInputs, output: str | None) -> None:
+def _write_static_pod(options: Options, inputs: ManifestInputs, output: str | None, *, force: bool) -> None:
     from mooring.base.documents import read_tree
     from mooring.deploy import static_pod
     from mooring.deploy.manifests import access
@@ -387,11 +392,13 @@ def _write_static_pod(options: Options, inputs: ManifestInputs, output: str | No
             _log.warning(f"kube-scheduler may not read {named}: --output FOLDER also writes the role for it, rbac.yaml")
         return
     config_path = Path(static_pod.CONFIG_PATH)
-    files = {STATIC_POD: text_of([pod]), config_path.name: read_text(options.config_file)}
-    files |= {f"{Path(static_pod.PLUGINS_PATH).name}/{name}": text for name, text in inputs.plugin_files.items()}
+    copies = {config_path.name: read_text(options.config_file)}
+    copies |= {f"{Path(static_pod.PLUGINS_PATH).name}/{name}": text for name, text in inputs.plugin_files.items()}
+    files = {STATIC_POD: text_of([pod]), **copies}
     if rbac:
         files["rbac.yaml"] = text_of(rbac)
-    _write(output, files, private={config_path.name} if _holds_credentials(inputs.configuration) else ())
+    private = {config_path.name} if _holds_credentials(inputs.configuration) else set()
+    _write(output, files, private=private, copies=copies, force=force)
 
 
 def _holds_credentials(configuration: Configuration) -> bool:
@@ -400,12 +407,45 @@ def _holds_credentials(configuration: Configuration) -> bool:
     return as_v1(configuration) != as_v1(configuration, with_credentials=True)
 
 
-def _write(folder: str, files: Mapping[str, str], private: Collection[str] = ()) -> None:
-    for name, text in files.items():
-        path = Path(folder, name)
+def _write(
+    folder: str,
+    files: Mapping[str, str],
+    *,
+    private: Collection[str] = (),
+    copies: Collection[str] = (),
+    force: bool = False,
+) -> None:
+    """`copies` are files as they are; the others are made here, and get the mark of what may be replaced."""
+    texts = {Path(folder, name): text if name in copies else f"{_MARK}{text}" for name, text in files.items()}
+    changed = {path: text.encode() for path, text in texts.items() if _content(path) != text.encode()}
+    problems = [Problem("--output", problem) for path in changed if (problem := _problem_with(path, force=force))]
+    if problems:
+        raise OperatorMistake.found_in("the command line", problems)
+    private_paths = {Path(folder, name) for name in private}
+    for path in texts:
         try:
-            make_folder(path.parent)
-            (write_private if name in private else write_whole)(path, text)
+            with in_made_folder(path.parent):
+                if path in changed:
+                    (write_private if path in private_paths else write_whole)(path, changed[path])
         except OSError as error:
             raise OperatorMistake(f"{path} cannot be written: {error.strerror}.") from error
         print_line(str(path))
+
+
+def _problem_with(path: Path, *, force: bool) -> str:
+    """Why a file of the folder must stay."""
+    if force or not os.path.lexists(path) or path.is_symlink():
+        return ""  # what is no regular file is refused when it is written
+    ctx = click.get_current_context(silent=True)
+    if ctx is not None and (reader := reader_of(str(path), ctx)):
+        return f"{path} is what {reader} reads; name another folder, or replace it with --force"
+    if (_content(path) or b"").startswith(_MARK.encode()):
+        return ""
+    return f"{path} exists and is no manifest that Mooring wrote; name another folder, or replace it with --force"
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return read_if_regular(path)
+    except OSError:
+        return None

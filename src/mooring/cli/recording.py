@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
+from mooring.base.errors import OperatorMistake, Problem
 from mooring.cli.gotypes import Flag
 from mooring.cli.output import print_line
 
@@ -79,11 +80,12 @@ def recording_flags(flags: dict[str, Any]) -> RecordingFlags:
 
 @contextlib.contextmanager
 def recording_to(
-    flags: RecordingFlags, server: str, *, most_items: int | None = None, is_quiet: bool = False
+    flags: RecordingFlags, server: str, *, most_items: int | None = None, is_simulation: bool = False
 ) -> Iterator[Recorder | None]:
     """While inside, what the recorder gets is written to the file; None without one.
 
-    `is_quiet`: standard output is for results.
+    A cluster's scheduler goes on without a recording. `is_simulation`: standard output is for results, and a recording
+    that cannot be written is an operator's mistake: at once, or after the results where the disk is full.
     """
     if flags.file is None:
         yield None
@@ -97,10 +99,12 @@ def recording_to(
     with writer:
         # A simulation mutes the log: what is wrong with the file must be logged before.
         writer.opened()
-        first_problem = writer.problem
+        if is_simulation and writer.problem is not None:
+            raise OperatorMistake.found_in("the command line", [Problem("--record", writer.problem)])
         yield recorder
-    if is_quiet and writer.problem != first_problem:
-        print_line(f"Error: the recording has ended: {writer.problem}", err=True)
-    if writer.problem is None:
+    if writer.problem is not None:
+        if is_simulation:
+            raise OperatorMistake(f"the recording has ended: {writer.problem}.")
+    else:
         missing = f"; {recorder.dropped} decisions are missing, the writer fell behind" if recorder.dropped else ""
-        print_line(f"Recorded to {flags.file}{missing}. `mooring replay {flags.file}` shows it.", err=is_quiet)
+        print_line(f"Recorded to {flags.file}{missing}. `mooring replay {flags.file}` shows it.", err=is_simulation)

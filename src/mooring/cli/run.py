@@ -26,6 +26,7 @@ from mooring.cli.goflags import KubeSchedulerCommand
 from mooring.cli.gotypes import Flag, GoDuration
 from mooring.cli.kube_flags import KubeFlags, kube_scheduler_options
 from mooring.cli.output import print_line
+from mooring.cli.output_files import refuse_lost_files
 from mooring.cli.recording import NO_RECORDING, RecordingFlags, recording_flags, recording_options, recording_to
 from mooring.cli.reload import ReloadSource, reload_flags, reload_options, reloading
 from mooring.cli.serving import ServingFlags, secure_server
@@ -153,6 +154,7 @@ def run(
 
     configuration = configured(registry)
     if kube.configuration.write_config_to:
+        refuse_lost_files(click.get_current_context())
         write_configuration(configuration, kube.configuration.write_config_to)
         return
 

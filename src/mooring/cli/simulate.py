@@ -77,6 +77,7 @@ def simulate(
     }
     cluster = source.read(list(loaded.values()), registry, default_nodes=DEFAULT_NODES)
     workload = pods.read(cluster)
-    with recording_to(recording, "a simulation", most_items=MOST_RECORDED_ITEMS, is_quiet=True) as recorder:
+    with recording_to(recording, "a simulation", most_items=MOST_RECORDED_ITEMS, is_simulation=True) as recorder:
         results = run_each(cluster, workload, loaded, registry, gates, attempt_timeout, recorder)
-    outputs.write(results, f"Simulation of {pods}")
+        # Before the recording ends: what was computed is seen, also where the disk is full.
+        outputs.write(results, f"Simulation of {pods}")

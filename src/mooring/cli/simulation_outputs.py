@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -12,6 +10,7 @@ import click
 from mooring.base.errors import OperatorMistake, Problem
 from mooring.cli.interruption import INTERRUPTED
 from mooring.cli.output import print_json, print_line
+from mooring.cli.output_files import OutputFile, replaces_files
 from mooring.cli.simulation_tables import document_of, print_comparison
 
 if TYPE_CHECKING:
@@ -21,17 +20,30 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def output_options(command: Command) -> Command:
-    """`--pods`, `--timeline`, `--html`, `-o` and `--json`."""
+    """`--pods`, `--timeline`, `--html`, `--force`, `-o` and `--json`."""
     for option in reversed(
         (
-            click.option("--pods", "pods_file", metavar="FILE", help="Also write a row for each pod (.csv, .parquet)."),
+            click.option(
+                "--pods",
+                "pods_file",
+                type=OutputFile("table of pods", "mooring.simulator.tables:is_pods_file"),
+                metavar="FILE",
+                help="Also write a row for each pod (.csv, .parquet).",
+            ),
             click.option(
                 "--timeline",
                 "timeline_file",
+                type=OutputFile("timeline", "mooring.simulator.tables:is_timeline_file"),
                 metavar="FILE",
                 help="Also write the cluster over time: requested, fragmentation, pods (.csv, .parquet).",
             ),
-            click.option("--html", "html_file", metavar="FILE", help="Also write a report with plots, as one page."),
+            click.option(
+                "--html",
+                "html_file",
+                type=OutputFile("report", "mooring.simulator.html_report:is_report"),
+                metavar="FILE",
+                help="Also write a report with plots, as one page.",
+            ),
             click.option(
                 "-o",
                 "--output",
@@ -45,7 +57,7 @@ def output_options(command: Command) -> Command:
         )
     ):
         command = option(command)
-    return command
+    return replaces_files(command)
 
 
 class SimulationOutputs:
@@ -54,11 +66,15 @@ class SimulationOutputs:
     def __init__(self, output: str, pods_file: str | None, timeline_file: str | None, html_file: str | None) -> None:
         self._output = output
         self._pods, self._timeline, self._html = pods_file, timeline_file, html_file
-        problems = [
-            Problem(option, problem)
-            for option, path in (("--pods", pods_file), ("--timeline", timeline_file), ("--html", html_file))
-            if path is not None and (problem := _problem_with(path, is_table=option != "--html"))
-        ]
+        from mooring.simulator.tables import check_name
+
+        problems = []
+        for option, path in (("--pods", pods_file), ("--timeline", timeline_file)):
+            if path is not None:
+                try:
+                    check_name(path)
+                except OperatorMistake as mistake:
+                    problems.append(Problem(option, mistake.summary))
         if problems:
             raise OperatorMistake.found_in("the command line", problems)
 
@@ -80,19 +96,3 @@ class SimulationOutputs:
         if any(result.is_interrupted for result in comparison.results.values()):
             print_line("Interrupted: what was computed so far is above.", err=True)
             raise click.exceptions.Exit(INTERRUPTED)
-
-
-def _problem_with(path: str, *, is_table: bool) -> str:
-    from mooring.simulator.tables import check_name
-
-    if is_table:
-        try:
-            check_name(path)
-        except OperatorMistake as mistake:
-            return mistake.summary
-    folder = Path(path).parent
-    if not folder.is_dir():
-        return f"the folder {folder} of {path} does not exist"
-    if Path(path).is_dir():
-        return f"{path} is a folder"
-    return "" if os.access(folder, os.W_OK) else f"the folder {folder} cannot be written to"

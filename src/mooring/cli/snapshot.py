@@ -14,6 +14,7 @@ from mooring.base.clock import SystemClock
 from mooring.base.errors import OperatorMistake
 from mooring.cli.common import gates_option, load, plugins_option, registry_with, verbosity_option
 from mooring.cli.output import print_line
+from mooring.cli.output_files import OutputFile, replaces_files
 
 if TYPE_CHECKING:
     from mooring.client import Connection
@@ -29,7 +30,7 @@ REQUESTS_IN_FLIGHT = 2
 
 
 @click.command()
-@click.argument("file", required=False)
+@click.argument("file", required=False, type=OutputFile("snapshot"))
 @click.option("--anonymize", is_flag=True, help="Replace names, labels, images and the like; decisions stay.")
 @click.option(
     "--keep-label",
@@ -39,7 +40,6 @@ REQUESTS_IN_FLIGHT = 2
     help="With --anonymize: leave this label and its values, because a configuration or a plugin names it. Repeatable.",
 )
 @click.option("--from", "source", metavar="FILE", help="With --anonymize: a snapshot to read instead of a cluster.")
-@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @click.option(
     "--keep-annotation",
     "annotations",
@@ -57,13 +57,13 @@ REQUESTS_IN_FLIGHT = 2
 @gates_option
 @click.option("--kubeconfig", metavar="FILE", help="How to reach the cluster; found as `mooring run` finds it.")
 @click.option("--context", metavar="NAME", help="Another context of the kubeconfig than the current one.")
+@replaces_files
 @verbosity_option
 def snapshot(
     file: str | None,
     anonymize: bool,
     labels: tuple[str, ...],
     source: str | None,
-    force: bool,
     annotations: tuple[str, ...],
     config_file: str | None,
     plugins: tuple[str, ...],
@@ -89,7 +89,7 @@ def snapshot(
         raise click.UsageError("--from and --keep-label are for --anonymize.")
     if source is not None and (kubeconfig or context or config_file or plugins or annotations):
         raise click.UsageError("--from reads a file: leave out what chooses a cluster or what is read of it.")
-    path = _target(file, force=force)
+    path = _target(file)
     folder = None if path == STDOUT else Path(path).parent
     try:
         if source is not None:
@@ -107,21 +107,17 @@ def snapshot(
         raise OperatorMistake(f"{path} cannot be written: {error.strerror or error}.") from error
 
 
-def _target(file: str | None, *, force: bool) -> str:
+def _target(file: str | None) -> str:
     if file is None:
         from datetime import UTC, datetime
 
         file = datetime.fromtimestamp(SystemClock().now(), UTC).strftime("mooring-%Y%m%d-%H%M%S.snapshot")
+        if os.path.lexists(file):
+            raise OperatorMistake(f"{file} exists already; choose another name.")
     if file in ("-", STDOUT):
         if os.isatty(1):
             raise OperatorMistake("a snapshot is compressed, and no text for a terminal; name a file.")
         return STDOUT
-    if Path(file).is_dir():
-        raise OperatorMistake(f"{file} is a folder; give the name of a file.")
-    if os.path.lexists(file) and not force:
-        raise OperatorMistake(f"{file} exists already; choose another name, or replace it with --force.")
-    if not Path(file).parent.is_dir():
-        raise OperatorMistake(f"{Path(file).parent} is no folder; make it, or choose another name.")
     return file
 
 

@@ -6,15 +6,21 @@ import click
 
 from mooring.base.errors import OperatorMistake
 from mooring.cli.output import print_line
+from mooring.cli.output_files import OutputFile, replaces_files
 
 output_option = click.option(
-    "-o", "--output", required=True, metavar="FILE", help="The workload: .csv, .json, .jsonl (also .gz, .xz), .parquet."
+    "-o",
+    "--output",
+    type=OutputFile("trace", "mooring.simulator.trace_writer:is_trace"),
+    required=True,
+    metavar="FILE",
+    help="The workload: .csv, .json, .jsonl (also .gz, .xz), .parquet.",
 )
 
 
 @click.group()
 def trace() -> None:
-    """Convert published traces into workloads for `mooring simulate`, or generate some.
+    """Import published traces as workloads of `mooring simulate`, or generate some.
 
     \b
     Example:
@@ -26,7 +32,13 @@ def trace() -> None:
 @click.argument("format")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @output_option
-@click.option("--cluster-out", metavar="FILE", help="Also write the nodes of the trace, as a cluster file.")
+@click.option(
+    "--cluster-out",
+    type=OutputFile("cluster file", "mooring.simulator.importers.imported_trace:is_cluster_file"),
+    metavar="FILE",
+    help="Also write the nodes of the trace, as a cluster file.",
+)
+@replaces_files
 def import_(format: str, paths: tuple[str, ...], output: str, cluster_out: str | None) -> None:
     """Convert a published trace: openb, pai2020, philly, helios or azure-packing.
 
@@ -60,6 +72,7 @@ def import_(format: str, paths: tuple[str, ...], output: str, cluster_out: str |
 @trace.command(short_help="Write the pods of a GeneratedWorkload.")
 @click.argument("document")
 @output_option
+@replaces_files
 def generate(document: str, output: str) -> None:
     """Write the pods that the GeneratedWorkloads of a YAML file make, as a trace. The same seed makes the same bytes.
 

@@ -153,14 +153,25 @@ class RecordingWriter:
     # The file
 
     def _open(self) -> None:
+        is_new = not os.path.lexists(self.path)
         self._file = open_to_append(self.path)
         descriptor = self._file.fileno()
-        os.fchmod(descriptor, PRIVATE)
         _lock(descriptor)
         last = self._continue() if os.fstat(descriptor).st_size else None
+        os.fchmod(descriptor, PRIVATE)
         self._header = msgspec.structs.replace(self._header, segment=last.segment if last is not None else 0)
         self._is_ours = True
-        self._begin_segment(time.time())
+        try:
+            self._begin_segment(time.time())
+        except OSError:
+            if is_new:
+                self._remove()
+            raise
+
+    def _remove(self) -> None:
+        """A recording that could not be begun leaves no file."""
+        with contextlib.suppress(OSError):
+            os.unlink(self.path)
 
     def _continue(self) -> rows.SegmentHeader | None:
         """What an earlier run recorded stays: find its segments, and complete a member that was cut off."""

@@ -10,6 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mooring.base.earlier_output import head_of
 from mooring.base.errors import OperatorMistake
 from mooring.simulator.charts import palette
 from mooring.simulator.figures import Results, duration, fault_lines, figure_rows, headline, requested_resources
@@ -47,10 +48,16 @@ _PAGE = (
 )
 
 
+_MARK = '<meta name="generator" content="Mooring">'
+_ONLY_ITSELF = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+"""The Content-Security-Policy: it loads nothing and runs nothing, also where text of a pod were not escaped."""
+
+
 def page(comparison: SimulationComparison, title: str = "Simulation") -> str:
     """A whole document."""
     head = (
-        '<meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">'
+        f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{_ONLY_ITSELF}">{_MARK}'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f'<meta name="color-scheme" content="light dark"><title>{escape(title)}</title>'
         f"<style>:root{{color-scheme:light dark}}{_PAGE}{_STYLE}</style>"
     )
@@ -59,6 +66,11 @@ def page(comparison: SimulationComparison, title: str = "Simulation") -> str:
         f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body><main class="{_FRAGMENT}">'
         f'<h1>{escape(title)}</h1><p class="quiet">{escape(names)}</p>{_body(comparison)}</main></body></html>\n'
     )
+
+
+def is_report(path: str) -> bool:
+    """Whether `write_page` wrote it."""
+    return _MARK.encode() in head_of(path)
 
 
 def write_page(path: str | Path, comparison: SimulationComparison, title: str = "Simulation") -> None:

@@ -10,6 +10,8 @@ from typing import IO, Any
 
 import msgspec
 
+from mooring import __version__
+from mooring.base.earlier_output import first_line, has_parquet_entry
 from mooring.base.errors import OperatorMistake
 from mooring.simulator.outcome import SimulationResult
 from mooring.simulator.parquet_files import polars
@@ -30,25 +32,30 @@ class ResultTable(msgspec.Struct, frozen=True):
         return frames.DataFrame(self.rows, schema=self.columns, orient="row")
 
 
+CONFIGURATION = "configuration"
+POD_COLUMNS = {
+    "namespace": str,
+    "name": str,
+    "owner": str,
+    "arrived_at": float,
+    "bound_at": float,
+    "waited": float,
+    "node": str,
+    "ended_at": float,
+    "attempts": int,
+    "is_preempted": bool,
+    "preempted_by": str,
+    "message": str,
+}
+TIMELINE_COLUMNS: dict[str, type] = {"at": float, "running": int, "pending": int}
+"""Before those of resources."""
+
+
 def pods_table(results: Results) -> ResultTable:
     """A row for each pod."""
-    columns = {
-        "namespace": str,
-        "name": str,
-        "owner": str,
-        "arrived_at": float,
-        "bound_at": float,
-        "waited": float,
-        "node": str,
-        "ended_at": float,
-        "attempts": int,
-        "is_preempted": bool,
-        "preempted_by": str,
-        "message": str,
-    }
     return _table(
         results,
-        columns,
+        POD_COLUMNS,
         lambda result: (
             (
                 pod.namespace,
@@ -74,8 +81,7 @@ def timeline_table(results: Results) -> ResultTable:
     every = [result for result in results.values() if result.timeline]
     resources = list(dict.fromkeys(name for result in every for name in result.timeline[-1].requested))
     measured = list(dict.fromkeys(name for result in every for name in result.timeline[-1].fragmentation))
-    columns: dict[str, type] = {"at": float, "running": int, "pending": int}
-    columns |= {f"{resource}_requested": float for resource in resources}
+    columns = TIMELINE_COLUMNS | {f"{resource}_requested": float for resource in resources}
     columns |= {f"{resource}_{what}": float for what in ("fragmentation", "imbalance") for resource in measured}
     return _table(
         results,
@@ -99,7 +105,7 @@ def summary_table(results: Results) -> ResultTable:
     figures = {name: result.summary() for name, result in results.items()}
     names = list(dict.fromkeys(figure for each in figures.values() for figure in each))
     rows = [(name, *(_real(each.get(figure)) for figure in names)) for name, each in figures.items()]
-    return ResultTable({"configuration": str, **dict.fromkeys(names, float)}, rows)
+    return ResultTable({CONFIGURATION: str, **dict.fromkeys(names, float)}, rows)
 
 
 def _real(value: float | None) -> float | None:
@@ -156,7 +162,7 @@ def _table(
     if list(results) == [""]:
         return ResultTable(columns, list(rows_of(results[""])))
     rows = [(name, *row) for name, result in results.items() for row in rows_of(result)]
-    return ResultTable({"configuration": str, **columns}, rows)
+    return ResultTable({CONFIGURATION: str, **columns}, rows)
 
 
 # Files
@@ -172,6 +178,29 @@ def check_name(path: str | Path) -> None:
         polars("Writing Parquet")
 
 
+def is_pods_file(path: str) -> bool:
+    """Whether `write_table` wrote pods there."""
+    return _is_table(path, list(POD_COLUMNS), has_more=False)
+
+
+def is_timeline_file(path: str) -> bool:
+    """Whether `write_table` wrote the cluster over time there."""
+    return _is_table(path, list(TIMELINE_COLUMNS), has_more=True)
+
+
+def _is_table(path: str, columns: list[str], *, has_more: bool) -> bool:
+    if Path(path).suffix.lower() == ".parquet":
+        return has_parquet_entry(path, _entry(columns))
+    found = first_line(path).removeprefix(f"{CONFIGURATION},").split(",")
+    return found[: len(columns)] == columns and (has_more or len(found) == len(columns))
+
+
+def _entry(columns: Iterable[str]) -> str:
+    """In the metadata of a Parquet file: which table of ours it is."""
+    own = [name for name in columns if name != CONFIGURATION]
+    return f"mooring.{own[0]}.{own[1]}"
+
+
 def write_table(path: str | Path, table: ResultTable) -> None:
     """As CSV or Parquet, by the end of the name: whole or not at all."""
     from mooring.base.files import writing_private
@@ -182,7 +211,7 @@ def write_table(path: str | Path, table: ResultTable) -> None:
             if Path(path).suffix.lower() == ".parquet":
                 # Not into the file itself: polars reports a full disk in its own way.
                 content = io.BytesIO()
-                table.frame().write_parquet(content)
+                table.frame().write_parquet(content, metadata={_entry(table.columns): __version__})
                 file.write(content.getbuffer())
             else:
                 _write_csv(file, table)

@@ -17,6 +17,8 @@ from typing import IO, Any
 
 import msgspec
 
+from mooring import __version__
+from mooring.base.earlier_output import first_line, has_parquet_entry
 from mooring.base.errors import OperatorMistake
 from mooring.base.files import writing_whole
 from mooring.simulator.parquet_files import polars
@@ -25,6 +27,8 @@ from mooring.simulator.trace_rows import COLUMNS, DEFAULT_NAMESPACE, TraceRow
 
 _ROWS_AT_ONCE = 50_000
 """Of a Parquet file."""
+_ENTRY = "mooring.trace"
+"""In the metadata of a Parquet file."""
 
 
 def write_trace(path: str | Path, rows: Iterable[TraceRow], resources: Sequence[str] | None = None) -> int:
@@ -47,6 +51,14 @@ def write_trace(path: str | Path, rows: Iterable[TraceRow], resources: Sequence[
     except OSError as error:
         raise OperatorMistake(f"{path} cannot be written: {error.strerror or error}.") from error
     return counted.number
+
+
+def is_trace(path: str) -> bool:
+    """Whether `write_trace` wrote it: JSON has no room for a mark, and counts as another's."""
+    name = uncompressed_name(path)
+    if name.endswith(".parquet"):
+        return has_parquet_entry(path, _ENTRY)
+    return name.endswith(".csv") and first_line(path).split(",")[: len(COLUMNS)] == list(COLUMNS)
 
 
 class _Counted:
@@ -124,7 +136,7 @@ def _write_parquet(file: IO[bytes], rows: Iterable[TraceRow], resources: Sequenc
         ]
         parts.append(frames.DataFrame(table, schema=schema, orient="row"))
     content = io.BytesIO()  # not the file itself: polars reports a full disk in its own way
-    frames.concat(parts or [frames.DataFrame(schema=schema)]).write_parquet(content)
+    frames.concat(parts or [frames.DataFrame(schema=schema)]).write_parquet(content, metadata={_ENTRY: __version__})
     file.write(content.getbuffer())
 
 

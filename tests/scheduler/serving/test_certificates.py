@@ -250,3 +250,11 @@ def test_a_suite_or_curve_that_cannot_be_honoured_is_reported():
 def test_each_key_exchange_can_be_chosen(curve):
     server = ServingCertificates(TlsOptions(settings=TlsSettings(curves=(curve,))), ["localhost"], NOW).context
     shake_hands(server).close()
+
+
+@pytest.mark.parametrize("name", ["kube-scheduler.crt", "kube-scheduler.key"])
+def test_one_file_of_an_operators_pair_is_not_replaced_because_the_other_is_missing(tmp_path, name):
+    (tmp_path / name).write_text("an operator's")
+    with pytest.raises(OperatorMistake, match=f"{name} is there without"):
+        ServingCertificates(TlsOptions(cert_dir=str(tmp_path)), ["localhost"], 0.0)
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [(name, "an operator's")]

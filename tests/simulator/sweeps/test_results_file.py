@@ -68,3 +68,12 @@ def test_a_file_that_nothing_was_added_to_leaves_no_folder(clock: Clock, out: Pa
     with ResultsFile(out, Definitions("", "", "run"), now=clock):
         pass
     assert list(out.parent.iterdir()) == []
+
+
+def test_files_of_others_beside_the_parts_stay(out: Path):
+    notes = out.with_name("results.parquet.parts") / "notes.txt"
+    notes.parent.mkdir()
+    notes.write_text("mine")
+    with ResultsFile(out, Definitions("", "", "run")) as file:
+        file.finish([a_run(0)])
+    assert [each.name for each in notes.parent.iterdir()] == ["notes.txt"]

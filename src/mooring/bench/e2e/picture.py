@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
+from mooring.base.earlier_output import head_of
 from mooring.bench.e2e.contenders import BARE
 from mooring.bench.e2e.summary import Summary
 
@@ -19,6 +20,7 @@ BAR, GAP, GROUP_GAP = 20, 4, 16
 LINE, NOTE_CHARACTERS = 16, 140
 COLOURS = (("#0d7d74", "#2cc7b6"), ("#7d8aa0", "#8794ab"), ("#c2661b", "#f0953f"), ("#7a4fc9", "#a98bea"))
 """Of the contenders in their order, on light and dark; further ones begin again."""
+_MARK = "<!-- Drawn by mooring bench e2e. -->"
 _STYLE = """
   .page { fill: #ffffff } text { fill: #1c2430; font-family: system-ui, sans-serif; font-size: 13px }
   .strong { font-weight: 600 }
@@ -39,6 +41,11 @@ class _Row:
     value: float
     mark: float | None
     note: str
+
+
+def is_picture(path: str) -> bool:
+    """Whether `picture` drew it."""
+    return _MARK.encode() in head_of(path)
 
 
 def picture(summaries: Sequence[Summary], note: str) -> str:
@@ -126,7 +133,7 @@ class _Drawing:
             f"<style>{_STYLE}  {light}\n  @media (prefers-color-scheme: dark) {{{_DARK_STYLE}  {dark}\n  }}\n</style>"
         )
         page = f'<rect class="page" width="{WIDTH}" height="{height:.0f}"/>'
-        return "\n".join([head, f"<title>{escape(title)}</title>", style, page, *self._parts, "</svg>\n"])
+        return "\n".join([head, _MARK, f"<title>{escape(title)}</title>", style, page, *self._parts, "</svg>\n"])
 
     def _width(self, value: float) -> float:
         return (WIDTH - 2 * MARGIN - NAME_WIDTH - LIMIT_WIDTH - NOTE_WIDTH) * value / self.scale

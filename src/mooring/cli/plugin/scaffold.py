@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from mooring.base.errors import OperatorMistake
-from mooring.base.files import create_new, make_folder
+from mooring.base.files import create_new, in_made_folder
 
 PLUGIN = '''"""{name}: keep part of every node unrequested.
 
@@ -112,10 +112,17 @@ def write_scaffold(name: str, into: str | None) -> str:
     for file in texts:
         if os.path.lexists(file):
             raise OperatorMistake(f"{file} exists already; choose another name or folder (--into).")
+    made: list[Path] = []
     try:
-        make_folder(folder)
-        for file, text in texts.items():
-            create_new(file, text.format(name=name, module=module, label=dashed, profile=dashed))
+        with in_made_folder(folder):
+            try:
+                for file, text in texts.items():
+                    create_new(file, text.format(name=name, module=module, label=dashed, profile=dashed))
+                    made.append(file)
+            except OSError:
+                for file in made:
+                    file.unlink(missing_ok=True)
+                raise
     except OSError as error:
         raise OperatorMistake(f"{folder} cannot be written: {error.strerror}.") from error
     written = "\n".join(f"  {file}" for file in texts)

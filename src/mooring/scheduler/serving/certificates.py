@@ -184,6 +184,10 @@ class ServingCertificates:
         folder = Path(options.cert_dir)
         certificate, key = folder / f"{PAIR_NAME}.crt", folder / f"{PAIR_NAME}.key"
         left = _left_of_ours(certificate, now)
+        for lone, other in ((certificate, key), (key, certificate)):
+            # What we made is made again; another's file is not lost because the one beside it is missing.
+            if left is None and _is_file(lone) and not other.exists():
+                raise mistake("--cert-dir", f"{lone} is there without {other.name}; add that, or remove {lone.name}")
         if not certificate.exists() or not key.exists() or (left is not None and left < LIFETIME.total_seconds() / 2):
             _write_pair(folder, certificate, key, self._hosts)
         elif left is not None:
@@ -235,6 +239,10 @@ def _names_in(pair: _Pair) -> tuple[str, ...]:
     except x509.ExtensionNotFound:
         return tuple(name.lower() for name in common)
     return tuple(name.lower() for name in names.get_values_for_type(x509.DNSName))
+
+
+def _is_file(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink() and path.stat().st_size > 0
 
 
 def _left_of_ours(file: Path, now: float) -> float | None:

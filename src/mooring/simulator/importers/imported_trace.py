@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from mooring.base.documents import written
+from mooring.base.earlier_output import head_of
 from mooring.base.errors import OperatorMistake
 from mooring.simulated.cluster_file import SHORT_FORM
 from mooring.simulated.kubelet.node_registration import node_document
@@ -24,6 +25,7 @@ GPU_MILLI = "mooring.dev/gpu-milli"
 """Thousandths of GPUs, of traces whose pods share them. All GPUs of a node are counted together."""
 GPU_MODEL = "gpu-model"
 """A label of nodes."""
+_MARK = "# The nodes of a published trace, by mooring trace import.\n"
 MANY_PODS = "1000"
 """Of a node: published traces know no limit of pods."""
 
@@ -93,7 +95,12 @@ class ImportedTrace:
         alike: dict[tuple[Any, ...], list[ImportedNode]] = {}
         for node in self.nodes:
             alike.setdefault((*node.allocatable.items(), *node.labels.items()), []).append(node)
-        return "---\n".join(written(_simulated_nodes(nodes)) for nodes in alike.values())
+        return _MARK + "---\n".join(written(_simulated_nodes(nodes)) for nodes in alike.values())
+
+
+def is_cluster_file(path: str) -> bool:
+    """Whether it is a cluster file of an imported trace."""
+    return head_of(path).startswith(_MARK.encode())
 
 
 def _simulated_nodes(nodes: list[ImportedNode]) -> dict[str, Any]:

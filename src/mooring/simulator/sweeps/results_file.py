@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import shutil
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -20,7 +19,7 @@ import msgspec
 
 from mooring import __version__
 from mooring.base.errors import OperatorMistake, Problem
-from mooring.base.files import hold_private, make_folder, write_whole
+from mooring.base.files import hold_private, in_made_folder, write_whole
 from mooring.base.log import Log
 from mooring.simulator.parquet_files import polars
 from mooring.simulator.sweeps.parameters import MOST_LISTED, Label, SweepRun, key_of, labels_of, shown
@@ -128,13 +127,14 @@ class ResultsFile:
         self._began = self._written = now()
         self._buffer: list[FinishedRun] = []
         self._number = 0
+        self._lock_file = self._parts / "lock"
         self._lock: IO[bytes] | None = None
         polars(f"Writing {path}")
 
     def __enter__(self) -> ResultsFile:
         try:
-            make_folder(self._parts)
-            self._lock = hold_private(self._parts / "lock", "")
+            with in_made_folder(self._parts):
+                self._lock = hold_private(self._lock_file, "")
         except BlockingIOError as error:
             raise OperatorMistake(f"Another sweep is writing {self._path}; choose another file.") from error
         except OSError as error:
@@ -145,7 +145,7 @@ class ResultsFile:
         """Parts without any run leave no trace."""
         with contextlib.suppress(OSError):
             if not any(self._part_files()):
-                shutil.rmtree(self._parts)
+                self._remove_parts()
         if self._lock is not None:
             self._lock.close()
 
@@ -165,8 +165,7 @@ class ResultsFile:
                 f"{self._parts.name}.",
                 listed,
             )
-        numbers = [int(path.stem) for path in self._part_files() if path.stem.isdigit()]
-        self._number = max(numbers, default=0)
+        self._number = max((int(path.stem) for path in self._part_files()), default=0)
         return restored
 
     def add(self, run: FinishedRun) -> None:
@@ -186,10 +185,18 @@ class ResultsFile:
     def finish(self, runs: Sequence[FinishedRun]) -> None:
         """One file of all runs, in place of the parts."""
         self._write(self._path, runs)
-        shutil.rmtree(self._parts, ignore_errors=True)
+        self._remove_parts()
+
+    def _remove_parts(self) -> None:
+        """What a sweep writes there, and the folder if nothing else is in it."""
+        for each in [*self._part_files(), *self._parts.glob(".mooring-*"), self._lock_file]:
+            with contextlib.suppress(OSError):
+                each.unlink()
+        with contextlib.suppress(OSError):
+            self._parts.rmdir()
 
     def _part_files(self) -> list[Path]:
-        return sorted(self._parts.glob(f"*{SUFFIX}"))
+        return sorted(path for path in self._parts.glob(f"*{SUFFIX}") if path.stem.isdigit())
 
     def _write(self, path: Path, runs: Sequence[FinishedRun]) -> None:
         columns: dict[tuple[str, ...], int] = {}
