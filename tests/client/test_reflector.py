@@ -18,7 +18,8 @@ from tests.client.conftest import until
 from mooring.base import log
 from mooring.base.clock import ManualClock
 from mooring.client import ApiClient, Connection, Reflector
-from mooring.client.reflector import AWAY_BACKOFF, BACKOFF, REMINDER_SECONDS, WATCH_SECONDS
+from mooring.client.outages import REMINDER_SECONDS
+from mooring.client.reflector import AWAY_BACKOFF, BACKOFF, WATCH_SECONDS
 from mooring.objects import CustomResource, Pod
 from mooring.objects.object_store import Present
 

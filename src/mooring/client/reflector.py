@@ -23,6 +23,7 @@ from mooring.base.log import Log
 from mooring.base.nesting import Decoder, decode
 from mooring.base.retry import Backoff, Retry
 from mooring.client.api import PAGE, ApiClient, RawList, path_of, selectors
+from mooring.client.outages import REMINDER_SECONDS
 from mooring.client.rights import rule
 from mooring.client.transport import error_of
 from mooring.objects import CustomResource, KubeObject, Pod
@@ -46,8 +47,6 @@ SILENT_LIST_SECONDS = 5.0
 FORBIDDEN = 403
 NO_REASON_TO_LIST = (401, FORBIDDEN, 404, 429)
 """Refusals of a streaming list that a plain one would meet too."""
-REMINDER_SECONDS = 300.0
-"""How often a lasting problem is logged again."""
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
@@ -178,6 +177,12 @@ class Reflector(Generic[T]):
 
     async def run(self) -> None:
         """List and watch until cancelled."""
+        try:
+            await self._run()
+        finally:
+            self._client.transport.outage.over(self, self._log)
+
+    async def _run(self) -> None:
         while True:
             try:
                 if self._is_hidden and await self._is_unserved():
@@ -190,6 +195,7 @@ class Reflector(Generic[T]):
                     await self._list()
                 await self._watch()
             except ApiError as error:
+                self._client.transport.outage.over(self, self._log)
                 if self._was_away:
                     self._was_away = False
                     self._retry.reset()
@@ -206,7 +212,7 @@ class Reflector(Generic[T]):
                 await self._back_off(error.retry_after)
             except Unreachable as error:
                 self._was_away = True
-                self._report_problem(str(error))
+                self._lost_server(str(error))
                 await self._until_back()
             except (Fault, OperatorMistake) as error:
                 # A missing credential file is a mistake at the start, and may be temporary later.
@@ -294,7 +300,7 @@ class Reflector(Generic[T]):
                     raise
                 # Not a problem yet: it is one if the next request fails too.
                 is_cut = True
-                self._log.v(2).info("Watch closed; resuming it", kind=self.kind.name, err=error)
+                self._log.v(4).info("Watch closed; resuming it", kind=self.kind.name, err=error)
         if self._streaming is not None:
             return
         if self._version != before or self._clock.monotonic() - started >= SHORT_WATCH_SECONDS:
@@ -460,6 +466,12 @@ class Reflector(Generic[T]):
             f"not allowed to list and watch {self.kind.name}; this RBAC rule would allow it: {needed} ({error.message})"
         )
 
+    def _lost_server(self, problem: str) -> None:
+        """Logged once for all kinds."""
+        self._client.transport.outage.met(self, problem, self._log)
+        self.problem, self.is_unserved, self._logged_at = problem, False, float("-inf")
+        self.settled.set()
+
     def _report_problem(self, problem: str, *, is_unserved: bool = False) -> None:
         now = self._clock.monotonic()
         if problem != self.problem or now >= self._logged_at + REMINDER_SECONDS:
@@ -470,7 +482,9 @@ class Reflector(Generic[T]):
 
     def _recovered(self) -> None:
         if self.problem is not None:
-            self._log.info("List/watch recovered", kind=self.kind.name)
+            is_own = self._logged_at != float("-inf")
+            (self._log if is_own else self._log.v(4)).info("List/watch recovered", kind=self.kind.name)
+        self._client.transport.outage.over(self, self._log)
         self.problem, self.is_unserved = None, False
 
     async def _back_off(self, at_least: float | None = None) -> None:

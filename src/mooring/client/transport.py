@@ -1,7 +1,8 @@
 """Carries requests to one API server over HTTP/1.1 and returns bytes, or raises why there was no response.
 
 It bounds how many requests are in flight and how many start per second, waits when the server requires it (429, or a
-failure with Retry-After), renews credentials that the server refused, and sends no write that its fence holds back.
+failure with Retry-After, or because it has just started), renews credentials that the server refused, and sends no
+write that its fence holds back.
 `api` decodes the bytes; `connection_pool` and `http1` transfer them.
 """
 
@@ -28,6 +29,7 @@ from mooring.client.connection_pool import ConnectionPool, Endpoint
 from mooring.client.credentials import Credentials
 from mooring.client.fence import READS, Fenced, WriteFence
 from mooring.client.http1 import Disconnected, HttpConnection, Response
+from mooring.client.outages import Outage, StartingServer
 from mooring.client.rights import Forbidden
 
 REQUEST_SECONDS = 60.0
@@ -43,6 +45,10 @@ LEAST_PAUSE = 0.2
 LARGEST_REFUSAL_BYTES = 1024 * 1024
 """So much is read of why a watch was refused."""
 _SECONDS = re.compile(r"\s*[0-9]{1,9}\s*")
+
+FORBIDDEN = 403
+STARTING_PAUSE = 0.5
+"""Before the next try at a server that has just started."""
 
 IDEMPOTENT = READS | {"PUT", "DELETE"}
 
@@ -89,7 +95,7 @@ def error_of(body: bytes | msgspec.Raw, code: int = 0, retry_after: str | None =
         seconds = int(retry_after)
     wait = float(seconds) if seconds or retry_after is not None else None
     code = code or status.code
-    kind = Forbidden if code == 403 else ApiError
+    kind = Forbidden if code == FORBIDDEN else ApiError
     return kind(code, status.reason, status.message or f"the server responded {code}", retry_after=wait)
 
 
@@ -125,6 +131,8 @@ class Transport:
         self._host = connection.host
         self.observer = observer
         self._contact = asyncio.Event()
+        self._starting = StartingServer(clock)
+        self.outage = Outage(clock)
 
     async def close(self) -> None:
         self._is_closed = True
@@ -213,6 +221,7 @@ class Transport:
         fence = self.fence if method not in READS else None
         while True:
             await self._in_flight.acquire()
+            is_starting = False
             self.requests += 1
             code = ""
             began = ended = 0.0
@@ -228,9 +237,13 @@ class Transport:
                     is_decision=not path.startswith(EVENTS),  # events decide about no pod
                     is_idempotent=method in IDEMPOTENT,
                 )
-                code, ended = str(response.status), response.received_at
+                ended = response.received_at
                 self._contact.set()
-                return response
+                if response.status == FORBIDDEN:
+                    is_starting = self._starting.refused(error_of(response.body, FORBIDDEN))
+                if not is_starting:
+                    code = str(response.status)
+                    return response
             except (OSError, ValueError) as error:  # ValueError: an address that is none
                 ended = asyncio.get_running_loop().time()
                 raise self._unreachable(error) from error
@@ -242,31 +255,33 @@ class Transport:
                 if self.observer is not None and code:
                     size = len(body) if body is not None else 0
                     self.observer.responded(method, self._host, code, ended - began, size)
-            assert fence is not None
-            await fence.opened()
+            if is_starting:
+                await self._clock.sleep(STARTING_PAUSE)
+            else:
+                assert fence is not None
+                await fence.opened()
 
     @asynccontextmanager
     async def stream(
         self, path: str, *, seconds: float, is_urgent: bool = False
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """The chunks of the response as they arrive. Whatever breaks on the way is raised as Unreachable."""
-        headers, context = await self._credentials.headers(), self._credentials.ssl_context()
-        connection, response = await self._open_stream(path, headers, context, seconds, is_urgent)
-        try:
-            if response.status == 401 and await self._credentials.renew(headers):
+        is_renewed = False
+        while True:
+            headers, context = await self._credentials.headers(), self._credentials.ssl_context()
+            connection, refusal = await self._open_stream(path, headers, context, seconds, is_urgent)
+            try:
+                if refusal is None:
+                    yield self._chunks(connection)
+                    return
+            finally:
                 self._end_stream(connection, context)
-                headers, context = await self._credentials.headers(), self._credentials.ssl_context()
-                connection, response = await self._open_stream(path, headers, context, seconds, is_urgent)
-            if response.status >= 300:
-                body = b""
-                async for chunk in self._chunks(connection):
-                    body += chunk
-                    if len(body) > LARGEST_REFUSAL_BYTES:
-                        break
-                raise error_of(body, response.status, response.header("Retry-After"))
-            yield self._chunks(connection)
-        finally:
-            self._end_stream(connection, context)
+            if self._starting.refused(refusal):
+                await self._clock.sleep(STARTING_PAUSE)
+            elif refusal.code == 401 and not is_renewed and await self._credentials.renew(headers):
+                is_renewed = True
+            else:
+                raise refusal
 
     def _end_stream(self, connection: HttpConnection, context: ssl.SSLContext | None) -> None:
         """Where the response is whole, as that to a refused watch, the connection serves the next request."""
@@ -277,20 +292,39 @@ class Transport:
 
     async def _open_stream(
         self, path: str, headers: CIMultiDict[str], context: ssl.SSLContext | None, seconds: float, is_urgent: bool
-    ) -> tuple[HttpConnection, Response]:
+    ) -> tuple[HttpConnection, ApiError | None]:
+        """The connection, and the server's refusal if it is one."""
         pool = self._pool or self._open()
         began, code = pool.loop.time(), "<error>"
+        ended = 0.0
         try:
             request = self._request("GET", path, headers, None, "")
             connection, response = await pool.stream(request, context, seconds=seconds, is_urgent=is_urgent)
-            code = str(response.status)
+            ended = pool.loop.time()
             self._contact.set()
-            return connection, response
+            refusal = None
+            if response.status >= 300:
+                try:
+                    refusal = await self._refusal(connection, response)
+                except BaseException:
+                    self._end_stream(connection, context)
+                    raise
+            if refusal is None or not self._starting.refused(refusal):
+                code = str(response.status)
+            return connection, refusal
         except (OSError, ValueError) as error:
             raise self._unreachable(error) from error
         finally:
             if self.observer is not None:
-                self.observer.responded("GET", self._host, code, pool.loop.time() - began, 0)
+                self.observer.responded("GET", self._host, code, (ended or pool.loop.time()) - began, 0)
+
+    async def _refusal(self, connection: HttpConnection, response: Response) -> ApiError:
+        body = b""
+        async for chunk in self._chunks(connection):
+            body += chunk
+            if len(body) > LARGEST_REFUSAL_BYTES:
+                break
+        return error_of(body, response.status, response.header("Retry-After"))
 
     async def _chunks(self, connection: HttpConnection) -> AsyncIterator[bytes]:
         try:
@@ -341,6 +375,7 @@ class Transport:
 
     def _unreachable(self, error: BaseException) -> Unreachable:
         self._contact.clear()
+        self._starting.connection_lost()
         where = self.connection
         via = f" through the proxy {where.proxy}" if where.proxy else ""
         return Unreachable(f"cannot reach the API server {where.host}{via} (from {where.source}): {self._why(error)}")
