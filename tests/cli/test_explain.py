@@ -155,7 +155,40 @@ def test_why_not_with_a_configuration_that_lacks_the_filter(mooring: Mooring, fi
     assert result.out.startswith("Pod default/web-1 runs on small-1, and would go to gpu-1 if it were decided now.")
 
 
+def test_all_pending_pods_are_grouped_by_cause(mooring: Mooring, tmp_path: Path):
+    path = tmp_path / "cluster.yaml"
+    path.write_text(
+        CLUSTER + "".join([*PODS, a_pod_document("big-2", 3), a_pod_document("small", 1)]), encoding="utf-8"
+    )
+    result = mooring("explain", "-A", f"--cluster={path}")
+    assert result.code == 0
+    lines = result.out.splitlines()
+    assert lines[0] == "3 pods are pending; each was decided alone."
+    assert lines[2] == "2 pods: 2 of 3 nodes have too little cpu"
+    assert lines[3].startswith("  NodeResourcesFit: 0/3 nodes are available: ")
+    assert lines[4].split() == ["POD", "OWNER", "PRIORITY", "SINCE"]
+    assert [line.split()[:2] for line in lines[5:7]] == [
+        ["default/big", "ReplicaSet/web-5d"],
+        ["default/big-2", "ReplicaSet/web-5d"],
+    ]
+    found = json.loads(mooring("explain", "-A", f"--cluster={path}", "-o", "json").out)
+    assert (found["pending"], found["namespace"]) == (3, None)
+    assert [(group["total"], group["plugin"]) for group in found["groups"]] == [
+        (2, "NodeResourcesFit"),
+        (1, ""),
+    ]
+    assert found["groups"][1]["reason"] == "it fits, and waits for its turn"
+
+
+def test_the_pending_pods_of_a_namespace(mooring: Mooring, file: str):
+    assert mooring("explain", "-n", "default", file).out.startswith("1 pod is pending in namespace default; ")
+    assert mooring("explain", "-n", "shop", file).out == "No pod is pending in namespace shop.\n"
+
+
 MISTAKES = {
+    "neither a pod nor a namespace": (["explain"], "Name a pod", "give -A for all pending pods"),
+    "a pod, and all namespaces": (["explain", "big", "-A"], "-A shows all pending pods", "leave out the pod"),
+    "a record of all pods": (["explain", "-A", "--recorded"], "--recorded is about one pod", "name it"),
     "a name that begins so": (
         ["explain", "web"],
         'there is no pod "web" in namespace "default"',
@@ -225,6 +258,7 @@ async def test_pods_that_another_scheduler_bound_are_explained_and_nothing_is_wr
         pending = await _called(server, home, "explain", "pending", "-o", "json")
         why_not = await _called(server, home, "why-not", "pending", "one")
         recorded = await _called(server, home, "explain", "pending", "--recorded")
+        pending_pods = await _called(server, home, "explain", "-A")
         assert server.registry.store.revision == before
     assert "No Mooring scheduler of yours runs on this machine for that API server." in bound.out
     assert "It would go to one again: it is the only feasible one of 2 nodes." in bound.out
@@ -236,6 +270,9 @@ async def test_pods_that_another_scheduler_bound_are_explained_and_nothing_is_wr
     ]
     assert why_not.out.startswith("Pod default/pending cannot run on one: it lacks 2 cpu.")
     assert "so this is all that is known." in recorded.out
+    assert pending_pods.out.startswith(
+        "1 pod is pending; each was decided alone.\n\n1 pod: both nodes have too little cpu"
+    )
 
 
 async def test_an_unknown_pod_of_an_api_server_names_those_that_are_near(home: Path):

@@ -86,4 +86,4 @@ def test_as_a_plugin_of_kubectl_it_is_called_so(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr("sys.argv", ["/usr/local/bin/kubectl-mooring", "explain", "--help"])
     main.main()
     assert codes == [0]
-    assert capsys.readouterr().out.startswith("Usage: kubectl mooring explain [OPTIONS] POD")
+    assert capsys.readouterr().out.startswith("Usage: kubectl mooring explain [OPTIONS] [POD]")

@@ -13,6 +13,7 @@ from tests.why.clusters import recomputing
 from mooring.framework import Pod
 from mooring.objects import Node
 from mooring.objects.core import Taint
+from mooring.objects.meta import KubeObject
 from mooring.plugins.catalogue import catalogue
 from mooring.testing import a_node_object, a_pod
 from mooring.web.access import OperatorAccess, PageAccess
@@ -65,9 +66,14 @@ class Page(NamedTuple):
 
 
 @contextlib.contextmanager
-def mirrored(nodes: Sequence[Node] = NODES, pods: Sequence[Pod] = PODS, configuration: str = "") -> Iterator[Mirror]:
+def mirrored(
+    nodes: Sequence[Node] = NODES,
+    pods: Sequence[Pod] = PODS,
+    configuration: str = "",
+    objects: Sequence[KubeObject] = (),
+) -> Iterator[Mirror]:
     """Of a file. Entered on another thread: the recomputation runs an event loop of its own."""
-    recomputing_them = recomputing(nodes, pods, configuration)
+    recomputing_them = recomputing(nodes, pods, configuration, objects)
     with ThreadPoolExecutor(1) as other_thread:
         recomputation = other_thread.submit(recomputing_them.__enter__).result()
         try:

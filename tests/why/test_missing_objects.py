@@ -56,7 +56,7 @@ CASES: dict[str, tuple[Sequence[KubeObject], list[Pod], Pod, Expected]] = {
         a_pod(volumes=[claim_volume("nosuch")]),
         Expected(
             ["lacks the PersistentVolumeClaim default/nosuch, which does not exist"],
-            ["create the PersistentVolumeClaim nosuch, of the size that it needs: and a volume for it"],
+            ["create the PersistentVolumeClaim nosuch, of the size that it needs, and a volume for it"],
         ),
     ),
     "a storage class that does not exist": (

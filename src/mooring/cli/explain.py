@@ -1,5 +1,7 @@
 """`mooring explain POD`: what the scheduler that decided has recorded, and the pod decided again on the cluster now.
 
+Without a pod: all that are pending, by cause.
+
 Without a scheduler of this user that decided the pod, the recomputation is all: it explains pods of kube-scheduler and
 pods in files, too.
 """
@@ -24,6 +26,7 @@ from mooring.cli.explained_cluster import (
     source_options,
 )
 from mooring.cli.output import print_line
+from mooring.cli.schedulers_here import schedulers_here
 
 if TYPE_CHECKING:
     from mooring.client import ApiClient, Connection
@@ -36,8 +39,9 @@ SHOWN_NODES = 5
 
 
 @click.command()
-@click.argument("pod")
+@click.argument("pod", required=False)
 @source_options
+@click.option("-A", "--all-namespaces", is_flag=True, help="All pending pods, grouped by cause.")
 @click.option(
     "--recorded",
     is_flag=True,
@@ -57,22 +61,38 @@ SHOWN_NODES = 5
     help="How to print; wide: the scores of all nodes.",
 )
 def explain(
-    pod: str, source: ExplainedSource, namespace: str | None, recorded: bool, recording: str | None, output: str
+    pod: str | None,
+    source: ExplainedSource,
+    namespace: str | None,
+    all_namespaces: bool,
+    recorded: bool,
+    recording: str | None,
+    output: str,
 ) -> None:
     """Explain why POD runs where it does, or why it is still pending.
 
     POD is also the owner of pods, as deployment/web: its pods are grouped by cause; or node/NAME: what runs there, and
-    which pending pods it would take. With a scheduler of yours on this
-    machine, its own decision is shown; in any case the pod is decided again on the cluster as it is now, nothing is
-    written, and what would help is verified so.
+    which pending pods it would take. Without POD, -A shows all pending pods by cause, -n those of a namespace. With a
+    scheduler of yours on this machine, its own decision is shown; in any case the pod is decided again on the cluster
+    as it is now, nothing is written, and what would help is verified so.
 
     \b
     Example:
       mooring explain web-0 --namespace shop
+      mooring explain -A
       mooring explain deployment/web
       mooring explain node/node-7
       mooring explain web-0 --cluster prod.snapshot -o wide
     """
+    if pod is None:
+        if recorded or recording is not None:
+            raise click.UsageError(f"{'--recorded' if recorded else '--recording'} is about one pod: name it.")
+        if not all_namespaces and namespace is None:
+            raise click.UsageError("Name a pod; or give -A for all pending pods, -n NAME for those of a namespace.")
+        _explain_pending(source, None if all_namespaces else namespace, output)
+        return
+    if all_namespaces:
+        raise click.UsageError("-A shows all pending pods: leave out the pod, or name its namespace with -n.")
     if recording is not None and recorded:
         raise click.UsageError("--recording compares with the cluster now, and --recorded lists none: give one.")
     if recording is not None and (_node_named(pod) or _owner_named(pod)) is not None:
@@ -111,6 +131,39 @@ def _print(found: dict[str, Any], output: str) -> None:
     print_document(with_summary(found), output, text)
 
 
+# All pending pods
+
+
+def _explain_pending(source: ExplainedSource, namespace: str | None, output: str) -> None:
+    from mooring.explain import pending_in_full
+    from mooring.why import explain_pending
+    from mooring.why.pending import PendingCause, causes_of
+
+    connection = None if source.file is not None else source.connection()
+    here = schedulers_here(connection)
+    causes: dict[str, PendingCause] = {}
+    notes: list[str] = []
+    pods: list[Pod] = []
+    # Each scheduler's pods by its own configuration; those of no scheduler here by that of the first.
+    for configuration, gates in here.deciding or ((None, {}),):
+        of_scheduler = source.with_gates(gates)
+        cluster = source.read_file() if connection is None else of_scheduler.read_live(connection, configuration)
+        pods = [
+            pod
+            for pod in cluster.pods
+            if not pod.spec.node_name and not pod.is_terminating and namespace in (None, pod.namespace)
+        ]
+        with of_scheduler.recomputation(cluster, configuration, connection) as recomputation:
+            profiles = recomputation.profiles
+            own = [pod for pod in pods if pod.spec.scheduler_name in profiles or pod.key not in causes]
+            causes |= causes_of(recomputation, own, here.served)
+            notes += [note for note in (*cluster.notes, *recomputation.notes) if note not in notes]
+    for note in notes:
+        print_line(f"Warning: {note}", err=True)
+    found = explain_pending(causes, pods, namespace, here.queued)
+    print_document(found, output, lambda: pending_in_full(visible_values(found), is_wide=output == "wide"))
+
+
 # Nodes
 
 
@@ -124,8 +177,10 @@ def _explain_node(source: ExplainedSource, name: str, output: str) -> None:
     from mooring.why import explain_node
 
     connection = None if source.file is not None else source.connection()
-    cluster = source.read_file() if connection is None else source.read_live(connection)
-    with source.recomputation(cluster, connection=connection) as recomputation:
+    configuration, gates = schedulers_here(connection).configuration()
+    source = source.with_gates(gates)
+    cluster = source.read_file() if connection is None else source.read_live(connection, configuration)
+    with source.recomputation(cluster, configuration, connection) as recomputation:
         found = explain_node(recomputation, name)
         found["notes"] = [*cluster.notes, *recomputation.notes]
     _warn(cluster)
@@ -153,14 +208,17 @@ def _explain_owner(
     from mooring.why import explain_owner
 
     connection = None if source.file is not None else source.connection()
+    here = schedulers_here(connection)
+    configuration, gates = here.configuration()
+    source = source.with_gates(gates)
     if connection is None:
         cluster = source.read_file()
     else:
         namespace = namespace or connection.namespace
-        cluster = source.read_live(connection)
+        cluster = source.read_live(connection, configuration)
     kind, name = owner
-    with source.recomputation(cluster, connection=connection) as recomputation:
-        found = explain_owner(recomputation, kind, namespace or "default", name)
+    with source.recomputation(cluster, configuration, connection) as recomputation:
+        found = explain_owner(recomputation, kind, namespace or "default", name, here.served)
         found["notes"] = [*cluster.notes, *recomputation.notes]
     _warn(cluster)
     print_document(found, output, lambda: owner_in_full(visible_values(found)))
@@ -209,8 +267,8 @@ def _look_into_file(
     cluster = source.read_file()
     namespace, name = pod_named(text, namespace)
     pod = pod_in(cluster, source, namespace or "default", name)
-    recomputed = _recomputed(cluster, source, pod, output, None)
-    found = known(pod) | {"isFile": True, "recomputed": recomputed} | _since(recording, pod, cluster)
+    found = known(pod) | {"isFile": True} | _since(recording, pod, cluster)
+    found = _decided_again(found, cluster, source, pod, output)
     group = _group_in(cluster, pod)
     return found if group is None else found | {"podGroup": group}
 
@@ -263,20 +321,20 @@ async def _live_group(client: ApiClient, pod: Pod, *, with_members: bool) -> dic
     )
 
 
-def _recomputed(
+def _decided_again(
+    found: dict[str, Any],
     cluster: Cluster,
     source: ExplainedSource,
     pod: Pod,
     output: str,
-    configuration: dict[str, Any] | None,
+    configuration: dict[str, Any] | None = None,
     connection: Connection | None = None,
 ) -> dict[str, Any]:
-    from mooring.why import recomputed
+    from mooring.why.pod_document import explained
 
     with source.recomputation(cluster, configuration, connection) as recomputation:
-        found = recomputed(recomputation, pod, SHOWN_NODES if output == "text" else None)
         notes = [*cluster.notes, *recomputation.notes]
-    return found | ({"notes": notes} if notes else {})
+        return explained(recomputation, pod, found, SHOWN_NODES if output == "text" else None, notes)
 
 
 def _look(
@@ -312,7 +370,7 @@ def _look(
             if here is None:
                 raise Fault("the pod was deleted, or has ended, while the cluster was listed.")
             found |= _since(recording, here, cluster)
-            found["recomputed"] = _recomputed(cluster, source, here, output, configuration, connection)
+            found = _decided_again(found, cluster, source, here, output, configuration, connection)
         except OperatorMistake as error:
             if source.config_file is not None or configuration is None:
                 raise

@@ -2,8 +2,18 @@
 
 from mooring.explain.node_words import node_in_full
 from mooring.explain.owner_words import owner_in_full
+from mooring.explain.pending_words import pending_in_full
 from mooring.explain.recording_words import since_recorded
 from mooring.explain.why_not_words import why_not_in_full
 from mooring.explain.words import in_full, in_one_line, summary
 
-__all__ = ["in_full", "in_one_line", "node_in_full", "owner_in_full", "since_recorded", "summary", "why_not_in_full"]
+__all__ = [
+    "in_full",
+    "in_one_line",
+    "node_in_full",
+    "owner_in_full",
+    "pending_in_full",
+    "since_recorded",
+    "summary",
+    "why_not_in_full",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 MOST_REASONS = 3
@@ -43,8 +43,20 @@ def in_plain_words(reasons: Sequence[str], *, is_one: bool = False) -> str:
     return " and ".join(parts)
 
 
-def dominant_reason(decision: dict[str, Any]) -> str:
-    """Why a pod fits no node: what most nodes lack. "" where that is not known."""
+def unserved_words(scheduler: str) -> str:
+    """Why nothing becomes of a pod with this schedulerName."""
+    return f'no scheduler here serves "{scheduler}"'
+
+
+def served_words(profiles: Iterable[str]) -> str:
+    return f"the one that runs serves {', '.join(sorted(profiles))}"
+
+
+def dominant_reason(decision: dict[str, Any], absent: Collection[str] = ()) -> str:
+    """Why a pod fits no node: what most nodes lack. "" where that is not known.
+
+    `absent` are resources that the pod requests and no node has.
+    """
     if decision.get("node") is not None or decision.get("error"):
         return ""
     if after := decision.get("refusedBy"):
@@ -56,6 +68,9 @@ def dominant_reason(decision: dict[str, Any]) -> str:
         return "the cluster has no nodes" if "nodes" in decision else ""
     if not groups:
         return ""
+    named = {reason.removeprefix(INSUFFICIENT) for group in groups for reason in group["reasons"]}
+    if nowhere := [resource for resource in absent if resource in named]:
+        return f"no node has {' and '.join(nowhere)}"
     counts: Counter[str] = Counter()
     where: dict[str, list[int]] = {}
     for number, group in enumerate(groups):

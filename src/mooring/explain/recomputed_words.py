@@ -14,13 +14,15 @@ CHANGES_APART = "Each was verified by deciding again."
 
 def recomputation_lines(found: Evidence, recomputed: Evidence, is_wide: bool) -> Iterator[str]:
     """Beside the decision of the scheduler, if that is known."""
-    yield f"Recomputed {_how(found, recomputed)}:"
-    yield from caveats(found["profile"], recomputed)
+    if "decision" in recomputed or "gating" in recomputed:
+        yield ""
+        yield f"Recomputed {_how(found, recomputed)}:"
+        yield from caveats(found["profile"], recomputed)
     if gating := recomputed.get("gating"):
         yield f"  {gating['plugin']} keeps it out of the queue: {'; '.join(gating['reasons'])}"
     elif found["node"]:
         yield from _bound(found, recomputed)
-    else:
+    elif "decision" in recomputed:
         yield from _pending(found, recomputed)
     if (table := recomputed.get("table")) is not None:
         yield ""
@@ -154,13 +156,14 @@ def nearest_lines(nearest: Sequence[Evidence]) -> Iterator[str]:
         count = miss["count"]
         despite = despite_eviction(miss, is_one_of_two=False)
         where = f" ({count} node{'s' * (count != 1)})" if count else ""
-        yield f"  {miss['plugin']}: {'; '.join(miss['reasons'])}{despite}{where}"
+        by = f"{miss['plugin']}: " if miss["plugin"] else ""
+        yield f"  {by}{'; '.join(miss['reasons'])}{despite}{where}"
         fit = f"{miss['onlyThis']} nodes fit but for this; " if miss["onlyThis"] > 1 else ""
         nearest_is = f"nearest is {miss['node']}: " if miss["node"] else ""
         if miss["missing"]:
             yield f"    {fit}{nearest_is}it {', and it '.join(miss['missing'])}."
         yield from change_lines(miss["changes"], "    ", miss["node"])
-        if not miss["changes"]:
+        if not miss["changes"] and miss["node"]:
             yield "    - no change to this pod, to pods on this node or to the node is known to help"
 
 

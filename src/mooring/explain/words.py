@@ -8,7 +8,7 @@ from mooring.base.durations import go_duration
 from mooring.base.errors import did_you_mean
 from mooring.explain.decision_words import Evidence, placed_lines, refused_lines
 from mooring.explain.group_words import group_lines
-from mooring.explain.plain_words import dominant_reason
+from mooring.explain.plain_words import dominant_reason, served_words, unserved_words
 from mooring.explain.recomputed_words import recomputation_lines
 
 
@@ -35,14 +35,22 @@ def summary(found: Evidence) -> str:
     """Why the pod is pending, in plain words: what most nodes lack. "" for one that is not, or where none is known."""
     if found["node"]:
         return ""
+    if is_unserved(found):
+        return unserved_words(found["profile"])
     recomputed = found.get("recomputed") or {}
     gating = found.get("gating") or recomputed.get("gating")
     if gating:
         return f"{gating['plugin']} keeps it out of the queue: {'; '.join(gating['reasons'])}"
     for decision in (found.get("decision"), recomputed.get("decision")):
-        if decision is not None and (reason := dominant_reason(decision)):
+        if decision is not None and (reason := dominant_reason(decision, recomputed.get("absentResources", ()))):
             return reason
     return ""
+
+
+def is_unserved(found: Evidence) -> bool:
+    """Whether schedulers run here, and none of them takes the pod."""
+    served = found.get("servedProfiles", ())
+    return bool(served) and not found["node"] and found["profile"] not in served
 
 
 def _lines(found: Evidence, is_wide: bool) -> Iterator[str]:
@@ -54,7 +62,6 @@ def _lines(found: Evidence, is_wide: bool) -> Iterator[str]:
     yield from _by_plugins(found)
     yield from _recorded(found)
     if (recomputed := found.get("recomputed")) is not None:
-        yield ""
         yield from recomputation_lines(found, recomputed, is_wide)
     elif why := found.get("notRecomputed"):
         yield ""
@@ -73,6 +80,8 @@ def _recorded(found: Evidence) -> Iterator[str]:
     if decision is None:
         yield from _without_decision(found)
         return
+    if is_unserved(found):
+        yield from _unserved_lines(found)
     yield ""
     yield f"Last decision: attempt {decision.get('attempt', 1)} at {decision['time']}."
     if decision.get("error"):
@@ -81,7 +90,7 @@ def _recorded(found: Evidence) -> Iterator[str]:
         yield from refused_lines(decision)
     else:
         yield from placed_lines(decision)
-    if not found["node"] and found.get("queue"):
+    if not found["node"] and found.get("queue") and not is_unserved(found):
         yield ""
         yield _queue_sentence(found["queue"], decision) + _at_the_latest(found)
     if earlier := decision.get("earlier"):
@@ -148,16 +157,23 @@ def _without_decision(found: Evidence) -> Iterator[str]:
         yield f"  {condition['reason']}: {condition['message']}"
     if found.get("gating") or found.get("isFile"):
         return
-    yield ""
     served: list[str] = sorted(found.get("servedProfiles", ()))
-    if served and found["profile"] not in served:
-        hint = did_you_mean(found["profile"], served)
-        yield f'No scheduler here serves "{found["profile"]}"; the one that runs serves {", ".join(served)}.{hint}'
-        yield "The schedulerName of a pod cannot be changed: create the pod again with another."
-    elif served:
+    if is_unserved(found):
+        yield from _unserved_lines(found)
+        return
+    yield ""
+    if served:
         yield f"The scheduler here serves {', '.join(served)} and has no decision about this pod in memory."
     elif found.get("isUnresponsive"):
         yield "A scheduler runs here and does not respond, so this is all that is known."
     else:
         is_all = "" if found.get("recomputed") else ", so this is all that is known"
         yield f"No Mooring scheduler of yours runs on this machine for that API server{is_all}."
+
+
+def _unserved_lines(found: Evidence) -> Iterator[str]:
+    served: list[str] = sorted(found["servedProfiles"])
+    sentence = f"{unserved_words(found['profile'])}; {served_words(served)}"
+    yield ""
+    yield f"{sentence[0].upper()}{sentence[1:]}.{did_you_mean(found['profile'], served)}"
+    yield "The schedulerName of a pod cannot be changed: create the pod again with another."

@@ -31,7 +31,7 @@ from mooring.web.responses import bytes_response, encoded, json_response
 from mooring.web.stream import Streams
 from mooring.web.what_if_calls import WhatIfCalls
 from mooring.why import why_not
-from mooring.why.pod_document import Recorded, recorded
+from mooring.why.pod_document import Recorded, recorded, served_by
 
 ROOT = "/api/v1"
 FRESH_SECONDS = 0.5
@@ -248,6 +248,7 @@ class Api:
             return self._queued_pods
         self._queued_at = time.monotonic()
         queried = await asyncio.to_thread(query, connection.server, {"queue": True})
+        self.mirror.served = frozenset(served_by(queried.responses))
         self._queued_pods = {
             uid: each
             for response in queried.responses

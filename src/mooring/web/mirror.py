@@ -59,6 +59,8 @@ class Mirror:
         """None: there is no API server."""
         self.client = client
         self.used = used or UsedConfiguration(since=clock.now())
+        self.served: frozenset[str] = frozenset()
+        """The schedulerNames that schedulers of this user serve; empty: none is known."""
         self.on_configured: Callable[[], None] = lambda: None
         """Called when another configuration has taken over, or could not."""
 

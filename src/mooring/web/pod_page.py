@@ -9,8 +9,7 @@ from mooring.engine import Decision
 from mooring.framework import Pod, Point
 from mooring.web.mirror import Mirror
 from mooring.web.pod_manifest import manifest_of
-from mooring.why import recomputed
-from mooring.why.pod_document import Recorded, is_decided_again, known, with_summary
+from mooring.why.pod_document import Recorded, explained, known, with_summary
 from mooring.why.recomputation import Recomputation
 
 SHOWN_NODES = 20
@@ -26,14 +25,11 @@ def pod_page(mirror: Mirror, pod: Pod, recorded: Recorded | None, *, most_nodes:
     found = known(pod) | (recorded.document() if recorded is not None else {})
     if mirror.source != "live":
         found["isFile"] = True
-    if is_decided_again(pod, found):
-        notes = mirror.notes
-        found["recomputed"] = recomputed(mirror.recomputation, pod, most_nodes) | ({"notes": notes} if notes else {})
-    found = with_summary(found)
+    found = with_summary(explained(mirror.recomputation, pod, found, most_nodes, mirror.notes))
     return found | {
         "uid": pod.uid,
         "manifest": manifest_of(pod),
-        "funnel": _funnel_of(mirror.recomputation, pod),
+        "funnel": _funnel_of(mirror.recomputation, pod) if "decision" in found.get("recomputed", {}) else [],
         "scores": scores_of(found),
         "attempts": attempts_of(found),
     }

@@ -14,6 +14,7 @@ import msgspec
 from mooring.base.clock import timestamp
 from mooring.framework import Pod
 from mooring.objects.object_store import Present
+from mooring.why.pending import refusal
 
 MOST_EVENTS = 2_000
 """So many decisions are known, of all pods together."""
@@ -148,14 +149,6 @@ class PodStore:
         event = PodEvent(timestamp(self._now()), kind, pod.key, **more)
         self.events.append(event)
         self.on_event(event)
-
-
-def refusal(pod: Pod) -> str:
-    """What its scheduler reported about the last attempt; "" for a pod that was not refused."""
-    if pod.spec.node_name:
-        return ""
-    condition = pod.condition("PodScheduled")
-    return condition.message if condition is not None and condition.status == "False" else ""
 
 
 def is_preempted(pod: Pod) -> bool:

@@ -27,6 +27,7 @@ from mooring.simulator.planning.drain import UNSCHEDULABLE, classified, created_
 from mooring.simulator.planning.node_kinds import node_kind_like, node_kind_of
 from mooring.simulator.rescheduling import unplaced
 from mooring.simulator.scenario import Arrival, Cluster, Documents, KindKey, Workload
+from mooring.simulator.serving_profiles import unserved_reason
 from mooring.simulator.simulation import simulate
 from mooring.web.errors import RequestError
 from mooring.web.pod_page import SHOWN_NODES, funnel, score_columns
@@ -54,6 +55,8 @@ BOUNDS = {"seconds": SECONDS, "pods": MOST_PODS, "scores": MOST_SCORED, "placeme
 def decide_again(recomputation: Recomputation, pod: Pod, request: WhatIfRequest) -> Document:
     """The pod as if it were not bound, with other weights and cordoned nodes."""
     began = time.monotonic()
+    if pod.spec.scheduler_name not in recomputation.profiles_by_name:
+        return _not_decided(pod)
     profile = _weighted(recomputation.profile_of(pod), request)
     edited = _edited(request, [view.object for view in recomputation.state.nodes if _is_named(view.name, request)])
     change = ProposedChange("cordon", nodes=tuple(edited))
@@ -72,6 +75,22 @@ def decide_again(recomputation: Recomputation, pod: Pod, request: WhatIfRequest)
         "moved": moved,
         "nodes": [],
         "took": round(time.monotonic() - began, 4),
+        "bounds": BOUNDS,
+        "isPartial": False,
+    }
+
+
+def _not_decided(pod: Pod) -> Document:
+    """Of a pod that no profile serves."""
+    now, message = pod.spec.node_name or None, unserved_reason(pod)
+    return {
+        "placements": [{"pod": pod.key, "node": now, "message": "" if now else message, "preempts": []}],
+        "scores": {},
+        "funnel": [],
+        "pending": {"before": int(now is None), "after": int(now is None)},
+        "moved": [],
+        "nodes": [],
+        "took": 0.0,
         "bounds": BOUNDS,
         "isPartial": False,
     }

@@ -7,23 +7,28 @@ from collections.abc import Iterable
 from typing import Any
 
 from mooring.base.errors import OperatorMistake, did_you_mean
-from mooring.explain.plain_words import dominant_reason
 from mooring.framework import Pod
 from mooring.simulator.scenario import Cluster, KindKey
-from mooring.why.near_misses import near_misses
+from mooring.why.pending import Served, causes_of
+from mooring.why.pods import recomputed
 from mooring.why.recomputation import Recomputation
 
 Owner = tuple[str, str]
 """Kind and name."""
 
 
-def explain_owner(recomputation: Recomputation, kind: KindKey, namespace: str, name: str) -> dict[str, Any]:
+def explain_owner(
+    recomputation: Recomputation, kind: KindKey, namespace: str, name: str, served: Served = ()
+) -> dict[str, Any]:
     """Ready for JSON: groups of pods, the largest first; pending ones before those that run."""
     pods = _pods_of(recomputation.cluster, kind, namespace, name)
+    causes = causes_of(recomputation, [pod for pod in pods if not pod.spec.node_name], served)
     groups: dict[str, dict[str, Any]] = {}
     for pod in pods:
-        cause, first = _cause(recomputation, pod)
-        group = groups.setdefault(cause, {"cause": cause, "isPending": not pod.spec.node_name, "pods": [], **first})
+        cause = causes[pod.key].reason if pod.key in causes else pod.status.phase or "Bound"
+        if (group := groups.get(cause)) is None:
+            more = _explained(recomputation, pod, served) if pod.key in causes else {}
+            group = groups[cause] = {"cause": cause, "isPending": pod.key in causes, "pods": [], **more}
         group["pods"].append(pod.name)
         if pod.spec.node_name:
             group["nodes"] = Counter({pod.spec.node_name: 1}) + group.get("nodes", Counter())
@@ -35,18 +40,11 @@ def explain_owner(recomputation: Recomputation, kind: KindKey, namespace: str, n
     return {"owner": f"{kind[1].lower()}/{name}", "namespace": namespace, "podCount": len(pods), "groups": ordered}
 
 
-def _cause(recomputation: Recomputation, pod: Pod) -> tuple[str, dict[str, Any]]:
-    """Why it is where it is; and what is known beyond that of the first pod of this cause."""
-    if pod.spec.node_name:
-        return f"{pod.status.phase or 'Bound'}", {}
-    if (gating := recomputation.gating(pod)) is not None:
-        return f"{gating['plugin']} keeps it out of the queue: {'; '.join(gating['reasons'])}", {}
-    decision = recomputation.decide(pod)
-    if decision.node is not None:
-        return "it fits, and waits for its turn", {}
-    cause = dominant_reason(decision.evidence()) or decision.message
-    nearest = near_misses(recomputation, pod, decision) if decision.is_refused and decision.rejections else []
-    return cause, {"message": decision.message, "nearest": nearest}
+def _explained(recomputation: Recomputation, pod: Pod, served: Served) -> dict[str, Any]:
+    """What is known of a pending pod beyond its cause."""
+    found = recomputed(recomputation, pod, served=served)
+    message = found.get("decision", {}).get("message")
+    return ({"message": message} if message else {}) | ({"nearest": found["nearest"]} if "nearest" in found else {})
 
 
 def _pods_of(cluster: Cluster, kind: KindKey, namespace: str, name: str) -> list[Pod]:

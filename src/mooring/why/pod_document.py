@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 from mooring.base.errors import Fault
 from mooring.explain import summary
 from mooring.framework import Pod
+from mooring.why.pods import recomputed
+from mooring.why.recomputation import Recomputation
 
 ENDED = ("Succeeded", "Failed")
 CHOSEN = ("waiting on permit", "binding")
@@ -66,6 +68,16 @@ def recorded(
     return Recorded(found, [*silence, *problems], is_silent, configuration, gates)
 
 
+def explained(
+    recomputation: Recomputation, pod: Pod, found: Document, most_nodes: int | None, notes: Sequence[str] = ()
+) -> Document:
+    """`found`, and the pod decided again where that explains it."""
+    if not is_decided_again(pod, found):
+        return found
+    again = recomputed(recomputation, pod, most_nodes, found.get("servedProfiles", ()))
+    return found | {"recomputed": again | ({"notes": list(notes)} if notes else {})}
+
+
 def is_decided_again(pod: Pod, found: Document) -> bool:
     """Whether a decision that is taken now explains it."""
     return not found.get("isUnresponsive") and pod.status.phase not in ENDED and found.get("queue") not in CHOSEN
@@ -91,12 +103,19 @@ def of_this_version() -> Iterator[None]:
 
 
 def configuration_of(responses: Sequence[Document], pod: Pod) -> tuple[Document | None, dict[str, bool]]:
-    """Of the scheduler here that serves the pod; and its feature gates that are not as by default."""
-    for response in responses:
-        configuration = response.get("configuration") or {}
-        if pod.spec.scheduler_name in [each.get("schedulerName") for each in configuration.get("profiles", ())]:
-            return dict(configuration), dict(response.get("featureGates", ()))
+    """Of the scheduler here that serves the pod, and its feature gates that are not as by default.
+
+    Of a pod that none of them serves: of the first.
+    """
+    found = [response for response in responses if response.get("configuration")]
+    serving = [response for response in found if pod.spec.scheduler_name in _names(response["configuration"])]
+    for response in serving or (found if served_by(responses) else ()):
+        return dict(response["configuration"]), dict(response.get("featureGates", ()))
     return None, {}
+
+
+def _names(configuration: Document) -> list[str | None]:
+    return [each.get("schedulerName") for each in configuration.get("profiles", ())]
 
 
 def _silence(response: Document) -> str:
@@ -114,6 +133,8 @@ def _silence(response: Document) -> str:
 def _known_by(responses: Sequence[Document], uid: str) -> Document:
     """What the schedulers know of the pod with this uid."""
     found: Document = {}
+    if served := served_by(responses):
+        found["servedProfiles"] = sorted(served)
     for response in responses:
         if (gating := response.get("gating")) and gating["uid"] == uid:
             found["gating"] = gating
@@ -122,8 +143,11 @@ def _known_by(responses: Sequence[Document], uid: str) -> Document:
         if response.get("found") and response["decision"]["uid"] == uid:
             found |= {"decision": response["decision"], "queue": response["queue"]}
             return found | ({"nextAttempt": response["nextAttempt"]} if "nextAttempt" in response else {})
-        if "profiles" not in response:
-            continue
-        # Two replicas on one machine serve the same.
-        found["servedProfiles"] = sorted({*found.get("servedProfiles", ()), *response.get("profiles", ())})
     return found
+
+
+def served_by(responses: Sequence[Document]) -> set[str]:
+    """The schedulerNames that schedulers here serve; empty where one of them does not show it."""
+    known = [response.get("profiles") for response in responses]
+    # Two replicas on one machine serve the same.
+    return {name for names in known for name in names or ()} if all(isinstance(each, list) for each in known) else set()

@@ -8,19 +8,29 @@ from mooring.base.clock import parse_timestamp
 from mooring.framework import Pod
 from mooring.why.gates import gated_misses
 from mooring.why.near_misses import near_misses
+from mooring.why.pending import Served, is_unserved
 from mooring.why.pod_groups import lacks_group
+from mooring.why.proposals.resources import absent_resources
 from mooring.why.recomputation import Recomputation
 from mooring.why.score_tables import runner_up, score_table
+from mooring.why.unserved import unserved_miss
 
 MOST_NAMED = 5
 
 
-def recomputed(recomputation: Recomputation, pod: Pod, most_nodes: int | None = None) -> dict[str, Any]:
-    """Ready for JSON. `most_nodes`: how many rows the table of scores has; None: all."""
+def recomputed(
+    recomputation: Recomputation, pod: Pod, most_nodes: int | None = None, served: Served = ()
+) -> dict[str, Any]:
+    """Ready for JSON. `most_nodes`: how many rows the table of scores has; None: all.
+
+    A pending pod that no scheduler here serves is not decided: nothing would come of it.
+    """
     profile = recomputation.profile_of(pod)
     found: dict[str, Any] = {"profile": profile.name}
     if pod.spec.scheduler_name != profile.name:
         found["isOtherScheduler"] = True
+    if is_unserved(pod, served):
+        return found | {"nearest": [unserved_miss(recomputation, pod, served)]}
     if recomputation.is_extended:
         found["lacksExtenders"] = True
     if plugins := recomputation.explanations(pod):
@@ -53,6 +63,8 @@ def _decided(recomputation: Recomputation, pod: Pod, bound_to: str | None, most_
             found["ownNode"] = {"node": bound_to, "plugin": verdict.plugin, "reasons": list(verdict.refusal.reasons)}
     elif decision.is_refused and decision.rejections:
         found["nearest"] = near_misses(recomputation, pod, decision)
+        if absent := absent_resources(recomputation, pod):
+            found["absentResources"] = absent
     return found
 
 

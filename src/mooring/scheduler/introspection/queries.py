@@ -70,11 +70,13 @@ class Queries:
 
     def explain(self, request: dict[str, Any]) -> dict[str, Any]:
         """A request of the control socket. With configuration and gates, if requested: to decide as this one does."""
+        response: dict[str, Any] = {"profiles": sorted(self._assembly.current.profiles)}
         if request.get("queue"):
-            return {"queuedPods": self._queued_pods()}
-        response = self._explained(request["explain"])
-        if plugins := self._explanations(request["explain"]):
-            response["plugins"] = plugins
+            response["queuedPods"] = self._queued_pods()
+        else:
+            response |= self._explained(request["explain"])
+            if plugins := self._explanations(request["explain"]):
+                response["plugins"] = plugins
         if request.get("configuration"):
             response["configuration"] = as_v1(self._configuration())
             response["featureGates"] = self._gates.changed()
@@ -93,7 +95,7 @@ class Queries:
     def _explained(self, key: str) -> dict[str, Any]:
         found = self._decision_log.read(key)
         if found is None:
-            return {"found": False, "profiles": sorted(self._assembly.current.profiles), "gating": self._gating(key)}
+            return {"found": False, "gating": self._gating(key)}
         uid = found["uid"]
         place = self._queue.where(uid)
         if (waits := self._permits(uid)) is not None:

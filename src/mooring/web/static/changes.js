@@ -7,7 +7,7 @@ import { written } from "./yaml.js";
 
 export function nearestMisses(nearest) {
   return h("ul", { class: "misses" }, nearest.map((miss) => h("li", { class: "miss" },
-    h("h3", {}, visible(miss.reasons.join("; ")), " ", badge(miss.plugin || "PreFilter"), miss.count ? h("span", { class: "note" }, counted(miss.count, "node")) : null),
+    h("h3", {}, capital(visible(miss.reasons.join("; "))), " ", miss.plugin || miss.count ? badge(miss.plugin || "PreFilter") : null, miss.count ? h("span", { class: "note" }, counted(miss.count, "node")) : null),
     miss.missing.length ? h("p", {}, miss.onlyThis > 1 ? `${count(miss.onlyThis)} nodes fit but for this. ` : "", miss.node ? ["Nearest is ", nodeLink(miss.node), ": it"] : "It", ` ${visible(miss.missing.join(", and it "))}.`) : null,
     miss.changes.length ? changeList(miss.changes, miss.node) : h("p", { class: "note" }, "Nothing that is known here would do."))));
 }

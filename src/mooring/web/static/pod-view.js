@@ -54,7 +54,8 @@ export function view(main, { store, parts, params, navigate, title }) {
 
   function content(found) {
     const recomputed = found.recomputed ?? {};
-    const decision = recomputed.decision ?? found.decision ?? {};
+    // What a scheduler decided that does not serve it any more explains nothing.
+    const decision = isUnserved(found) ? {} : recomputed.decision ?? found.decision ?? {};
     const all = found.scores?.nodes?.length < found.scores?.scoredNodes && state.nodes !== "all"
       ? h("button", { type: "button", class: "quiet", on: { click: () => {
         state.nodes = "all";
@@ -100,13 +101,18 @@ function heading(found, recomputed, decision, store) {
     h("p", { class: "lead", id: "summary" }, ...firstLine(found, recomputed, decision)),
     facts([
       ["Scheduler", visible(found.profile)],
-      found.queue && found.queue !== "absent" ? ["Queue", `${found.queue}${QUEUES[found.queue] ? `: ${QUEUES[found.queue]}` : ""}`] : null,
+      found.queue && found.queue !== "absent" && !isUnserved(found) ? ["Queue", `${found.queue}${QUEUES[found.queue] ? `: ${QUEUES[found.queue]}` : ""}`] : null,
       found.nextAttempt ? ["Next try", `${ago(found.nextAttempt)} (${clock(found.nextAttempt)})`] : null,
       decision.nodes !== undefined ? ["Feasible", `${count(decision.feasibleNodes ?? 0)} of ${counted(decision.nodes, "node")}`] : null,
     ]),
     h("div", { class: "row no-print" },
       h("a", { class: "button", href: address(["what-if"], { pod: found.pod }) }, "What if…"),
       actions(store) ? deletePod(namespace, name) : null));
+}
+
+/** Whether schedulers run here, and none of them takes the pod. */
+function isUnserved(found) {
+  return !found.node && found.servedProfiles?.length > 0 && !found.servedProfiles.includes(found.profile);
 }
 
 /** The first sentence, in plain words. */
@@ -174,7 +180,7 @@ function preemption(decision) {
 function waits(found) {
   const waitsFor = found.decision?.waitsFor ?? found.recomputed?.decision?.waitsFor ?? [];
   const gating = found.gating ?? found.recomputed?.gating;
-  if (found.node || (!waitsFor.length && !gating)) return null;
+  if (found.node || isUnserved(found) || (!waitsFor.length && !gating)) return null;
   const isPermit = found.queue === "waiting on permit";
   return section("What it waits for", { id: "waits" },
     gating ? h("p", {}, badge(gating.plugin), ` keeps it out of the queue: ${visible((gating.reasons ?? []).join("; "))}`) : null,

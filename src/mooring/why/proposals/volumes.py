@@ -106,8 +106,8 @@ class _Claims:
         sentence = f"create the PersistentVolumeClaim {name}, of the size that it needs"
         if storage_class is not None and self._waits_for_pods(storage_class):
             return ProposedChange(sentence, objects=(claim,), created=manifest)
-        by = f"StorageClass {storage_class} then makes its volume" if storage_class else "and a volume for it"
-        return ProposedChange(f"{sentence}: {by}", objects=_bound(claim), created=manifest)
+        by = f": StorageClass {storage_class} then makes its volume" if storage_class else ", and a volume for it"
+        return ProposedChange(f"{sentence}{by}", objects=_bound(claim), created=manifest)
 
     def of_class(self, claim: PersistentVolumeClaim, storage_class: str) -> ProposedChange:
         """The class of a claim cannot be changed."""
