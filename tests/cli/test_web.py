@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import time
 import urllib.error
 import urllib.request
@@ -44,6 +45,8 @@ def test_a_file_is_served_until_the_program_is_ended():
         with Program("web", "--cluster=cluster.yaml", home=home) as program:
             link = link_of(program.mentions(LINK))
             assert fetched(link, "cluster")["counts"] == {"nodes": 1, "pods": 1, "pending": 1, "bound": 0}
+            most, _ = resource.prlimit(program.process.pid, resource.RLIMIT_DATA)
+            assert 0 < most < 2**62  # a what-if that was mistyped does not take the memory of the machine
             with urllib.request.urlopen(link.partition("#")[0], timeout=20) as page:
                 assert page.headers["Content-Type"] == "text/html; charset=utf-8"
             assert program.end() == 0

@@ -139,6 +139,15 @@ def test_a_field_that_is_nearly_right_is_guessed():
 
 MISTAKES = {
     "a text is no object": ("hello", "must be an object"),
+    "more nodes than a cluster has": (
+        "{apiVersion: mooring.dev/v1alpha1, kind: SimulatedNodes, count: 2000000}",
+        "makes 2,000,000 nodes, and at most 1,000,000 are made here",
+    ),
+    "more generated nodes than a cluster has": (
+        "{apiVersion: mooring.dev/v1alpha1, kind: GeneratedCluster, kinds: "
+        "[{name: a, count: 1000000}, {name: b, count: 1000000}]}",
+        "makes 2,000,000 nodes, and at most 1,000,000 are made here",
+    ),
     "names and count exclude each other": (
         "{apiVersion: mooring.dev/v1alpha1, kind: SimulatedNodes, names: [a], count: 2}",
         "give one or the other",

@@ -31,6 +31,28 @@ spec:
     spec:
       containers: [{name: main, image: app, resources: {requests: {cpu: "1"}}}]
 """
+JOB = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: report}
+spec:
+  parallelism: 1
+  template: {spec: {restartPolicy: Never, containers: [{name: main, image: app}]}}
+"""
+STATEFUL_SET = """
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  replicas: 1
+  serviceName: db
+  selector: {matchLabels: {app: db}}
+  template: {metadata: {labels: {app: db}}, spec: {containers: [{name: main, image: app}]}}
+  volumeClaimTemplates:
+  - {metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}
+"""
+GENERATED = "apiVersion: mooring.dev/v1alpha1\nkind: GeneratedWorkload\npods: 1\n"
+SIMULATED_NODES = "apiVersion: mooring.dev/v1alpha1\nkind: SimulatedNodes\ncount: 100000\n"
 PACKING = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -175,6 +197,16 @@ MISTAKES = {
     "a count below one": ({"addNodes": [{"like": "idle", "count": 0}]}, 400, "addNodes[0].count"),
     "too many nodes": ({"addNodes": [{"like": "idle", "count": 100_000}]}, 413, "addNodes"),
     "too many pods": ({"pods": DEPLOYMENT.replace("replicas: 3", "replicas: 100000")}, 413, "pods"),
+    "too many pods of a Job": ({"pods": JOB.replace("parallelism: 1", "parallelism: 100000")}, 413, "pods"),
+    "too many claims of a StatefulSet": ({"pods": STATEFUL_SET.replace("replicas: 1", "replicas: 1001")}, 413, "pods"),
+    "too many generated pods": ({"pods": GENERATED.replace("pods: 1", "pods: 100000")}, 400, "pods"),
+    "too long a time of generated pods": ({"pods": GENERATED.replace("pods: 1", "duration: 100h")}, 400, "pods"),
+    "nodes as pods": ({"pods": SIMULATED_NODES}, 400, "pods"),
+    "counts that are too high together": (
+        {"pods": DEPLOYMENT, "counts": {"web-0": 1000, "web-1": 1000, "web-2": 1000}},
+        413,
+        "pods",
+    ),
     "a count of pods that is too high": ({"pods": NEW_POD, "counts": {"extra": 10**9}}, 413, "counts.extra"),
     "a pod that the API server would refuse": ({"pods": NEW_POD.replace("500m", "-1")}, 400, "pods"),
     "no YAML": ({"pods": "{{"}, 400, "pods"),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mooring.base.errors import OperatorMistake
+from mooring.base.memory import limit_own_memory
 from mooring.cli.cluster import end_with_stdin
 from mooring.cli.common import verbosity_option
 from mooring.cli.explained_cluster import ExplainedSource, cluster_and_configuration_options
@@ -74,6 +75,7 @@ def web(source: ExplainedSource, **flags: Any) -> None:
     """
     given = PageFlags(**flags)
     given.check(source)
+    limit_own_memory()
     if given.is_of_file(source):
         _serve_file(source, given)
     else:

@@ -31,10 +31,17 @@ import msgspec
 
 from mooring.base.documents import MOST_BYTES, Tree, misread, read_trees
 from mooring.base.errors import OperatorMistake, Problem, did_you_mean
+from mooring.base.memory import refuse_without_memory
 from mooring.base.nesting import decode
 from mooring.objects.names import dns_subdomain, label_value
 from mooring.simulated.document_fields import Mistake, check_resources, check_taints, quoted
-from mooring.simulated.generated_cluster import GENERATED_CLUSTER, generated_nodes
+from mooring.simulated.generated_cluster import (
+    GENERATED_CLUSTER,
+    MOST_NODES,
+    NODE_BYTES,
+    generated_nodes,
+    too_many_nodes,
+)
 from mooring.simulated.kubelet.node_registration import ZONES, node_document, registered_node
 from mooring.simulated.kubelet.numa import check_numa, numa_annotation
 from mooring.simulated.kubelet.resource_usage import check_use, use_annotations
@@ -80,8 +87,10 @@ def plain_nodes(count: int, *, now: float) -> InitialObjects:
 class ClusterFile:
     """A parsed file: its objects, its problems, and the line of each document."""
 
-    def __init__(self, text: str | bytes | Snapshot, source: str, *, now: float) -> None:
+    def __init__(self, text: str | bytes | Snapshot, source: str, *, now: float, most_nodes: int = MOST_NODES) -> None:
+        """`most_nodes`: that are made of counts; 0: the file is a workload, and has none."""
         self.source = source
+        self._most_nodes = most_nodes
         self.snapshot = text if isinstance(text, Snapshot) else None
         self._text = text
         self._now = now
@@ -127,13 +136,13 @@ class ClusterFile:
     def _read_json(self, text: str | bytes) -> _Reading | None:
         if (document := _json(text)) is None:
             return None
-        reading = _Reading(self._now)
+        reading = _Reading(self._now, self._most_nodes)
         reading.document(None, document, "document 1")
         return reading
 
     def _read_trees(self) -> _Reading:
         assert not isinstance(self._text, Snapshot), "a snapshot has its lines"
-        reading = _Reading(self._now)
+        reading = _Reading(self._now, self._most_nodes)
         for index, tree in enumerate(read_trees(self._text, self.source)):
             reading.document(tree, tree.plain(), f"document {index + 1}")
         self._lines, self._trees = reading.lines, reading.trees
@@ -186,7 +195,7 @@ def _json(text: str | bytes) -> Any:
 class _Reading:
     """One pass over a file: the objects found so far, and all problems."""
 
-    def __init__(self, now: float) -> None:
+    def __init__(self, now: float, most_nodes: int = MOST_NODES) -> None:
         self.found = InitialObjects()
         self.problems: list[Problem] = []
         self.places: dict[int, str] = {}
@@ -196,6 +205,7 @@ class _Reading:
         self.trees: dict[str, Tree] = {}
         """Documents whose fields are checked later."""
         self._now = now
+        self._most_nodes = most_nodes
         self._seen: dict[tuple[str, str, str, str], str] = {}
         self._unnamed = 0
 
@@ -281,8 +291,13 @@ class _Reading:
         problems = list(_check_short_form(value))
         for path, message in problems:
             self._problem(tree, where, path, message)
-        if problems:
+        if problems or self._is_workload(tree, where):
             return
+        count, most = len(value.get("names") or ()) or _count(value), self._most_nodes - len(self.found.nodes)
+        if count > most:
+            self._problem(tree, where, ("count",), too_many_nodes(count, most))
+            return
+        refuse_without_memory("nodes", count, NODE_BYTES)
         for name in self._names(value):
             self._once(tree, where, "v1", "Node", {"name": name})
             node = node_document(
@@ -300,8 +315,11 @@ class _Reading:
     def _generated_cluster(self, tree: Tree | None, value: Document, where: str) -> None:
         self.lines[where] = tree.line if tree else None
         mistakes: list[Mistake] = []
+        if self._is_workload(tree, where):
+            return
         first = len(self.found.nodes)
-        for node in generated_nodes(value, mistakes, now=self._now, first=first):
+        most = self._most_nodes - first
+        for node in generated_nodes(value, mistakes, now=self._now, first=first, most=most):
             self._once(tree, where, "v1", "Node", node["metadata"])
             self._keep(self.found.nodes, node, where)
         for path, message in mistakes:
@@ -313,11 +331,16 @@ class _Reading:
             self.trees[where] = tree
         self._keep(self.found.workloads, value, where)
 
+    def _is_workload(self, tree: Tree | None, where: str) -> bool:
+        if not self._most_nodes:
+            self._problem(tree, where, (), "makes nodes; they belong into the file of --cluster, not into a workload")
+        return not self._most_nodes
+
     def _names(self, value: Document) -> list[str]:
         """The listed names, or numbered ones. Documents without a prefix continue one numbering."""
         if value.get("names"):
             return list(value["names"])
-        count = value.get("count", 1)
+        count = _count(value)
         if value.get("namePrefix") is not None:
             return [f"{value['namePrefix']}{index + 1}" for index in range(count)]
         first, self._unnamed = self._unnamed, self._unnamed + count
@@ -333,6 +356,11 @@ class _Reading:
     def _problem(self, tree: Tree | None, where: str, path: Path, message: str) -> None:
         field_path = f"{where}: {shown(path)}" if path else where
         self.problems.append(Problem(field_path, message, tree.nearest(path).line if tree else None))
+
+
+def _count(value: Document) -> int:
+    count = value.get("count")
+    return 1 if count is None else int(count)
 
 
 def _has_name(metadata: Document) -> bool:

@@ -25,6 +25,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mooring.base.memory import refuse_without_memory
 from mooring.simulated.document_fields import DocumentFields, Mistake, check_taints
 from mooring.simulated.kubelet.node_registration import ZONES, node_document
 from mooring.simulated.records import Document
@@ -32,6 +33,8 @@ from mooring.simulated.seeded_random import SeededRandom
 
 GENERATED_CLUSTER = "GeneratedCluster"
 MOST_NODES = 1_000_000
+NODE_BYTES = 4_000
+"""About what a node takes that is made of a count."""
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 """A label: the name of the node's kind."""
 
@@ -47,9 +50,9 @@ class _NodeKind:
 
 
 def generated_nodes(
-    document: Mapping[str, Any], mistakes: list[Mistake], *, now: float, first: int = 0
+    document: Mapping[str, Any], mistakes: list[Mistake], *, now: float, first: int = 0, most: int = MOST_NODES
 ) -> list[Document]:
-    """The nodes of a document; none if there are mistakes. `first` is the ordinal of the first one."""
+    """The nodes of a document, `most` at most; none if there are mistakes. `first` is the ordinal of the first one."""
     fields = DocumentFields(document, mistakes)
     for name in ("apiVersion", "kind"):
         fields.get(name)
@@ -65,9 +68,12 @@ def generated_nodes(
     for name in sorted({name for name in names if name and names.count(name) > 1}):
         fields.mistake("kinds", f'has two kinds "{name}"; their names must differ')
     counts = _counts(fields, kinds, total)
+    if sum(counts) > most:
+        fields.mistake("nodes", too_many_nodes(sum(counts), most))
     fields.finish(GENERATED_CLUSTER)
     if mistakes:
         return []
+    refuse_without_memory("nodes", sum(counts), NODE_BYTES)
     order = [(kind, index + 1) for kind, count in zip(kinds, counts, strict=True) for index in range(count)]
     drawn = SeededRandom(seed, "labels of nodes")
     return [
@@ -82,6 +88,11 @@ def generated_nodes(
         )
         for ordinal, (kind, number) in enumerate(SeededRandom(seed, "order of nodes").shuffled(order), start=first)
     ]
+
+
+def too_many_nodes(count: int, most: int) -> str:
+    """A mistake."""
+    return f"makes {count:,} nodes, and at most {most:,} are made here"
 
 
 def _kind(fields: DocumentFields) -> _NodeKind:

@@ -38,6 +38,9 @@ from mooring.simulated.seeded_random import SeededRandom, Weighted
 from mooring.simulator.trace_rows import DEFAULT_NAMESPACE, TraceRow
 
 MOST_PODS = 10_000_000
+MOST_IN_BURST = 1_000_000
+POD_BYTES = 2_000
+"""About what a pod takes that is simulated."""
 DAY = 86_400.0
 DEFAULT_EVERY = 10.0
 DEFAULT_RUN_TIME: dict[str, Any] = {"distribution": "exponential", "mean": 600.0}
@@ -102,21 +105,21 @@ class _Generated:
             )
 
 
-def generated_rows(document: Mapping[str, Any], mistakes: list[Mistake]) -> Iterator[TraceRow]:
+def generated_rows(
+    document: Mapping[str, Any], mistakes: list[Mistake], *, most: int = MOST_PODS
+) -> Iterator[TraceRow]:
     """The pods of a document, made while they are read; none if there are mistakes, which are noted at once."""
     fields = DocumentFields(document, mistakes)
     for name in ("apiVersion", "kind"):
         fields.get(name)
     seed = fields.whole("seed", 0, least=-(2**63)) or 0
-    pods = fields.whole("pods", least=1, most=MOST_PODS)
+    pods = fields.whole("pods", least=1, most=most)
     seconds = fields.seconds("duration", is_positive=True)
     if fields.get("pods") is None and fields.get("duration") is None:
         fields.mistake("pods", "is missing: how many pods arrive, or duration: for how long they arrive")
     times, rate = _arrivals(fields.fields("arrivals"))
-    if pods is None and seconds is not None and seconds * rate > MOST_PODS:
-        fields.mistake(
-            "duration", f"has about {seconds * rate:,.0f} arrivals; at most {MOST_PODS:,} pods are generated"
-        )
+    if pods is None and seconds is not None and seconds * rate > most:
+        fields.mistake("duration", f"has about {seconds * rate:,.0f} arrivals; at most {most:,} pods are generated")
     namespace = fields.name_part("namespace", DEFAULT_NAMESPACE)
     run_time = _run_time(fields, DEFAULT_RUN_TIME)
     listed = fields if document.get("classes") is not None else DocumentFields({"classes": DEFAULT_CLASSES}, mistakes)
@@ -131,16 +134,17 @@ def generated_rows(document: Mapping[str, Any], mistakes: list[Mistake]) -> Iter
     fields.finish(GENERATED_WORKLOAD)
     if mistakes:
         return iter(())
-    limits = pods or MOST_PODS, math.inf if seconds is None else seconds
+    limits = pods or most, math.inf if seconds is None else seconds
     return _Generated(seed, *limits, prefix, times, classes).rows()
 
 
-def rows_in(file: ClusterFile) -> Iterator[TraceRow]:
-    """The pods of all GeneratedWorkloads of a file. All mistakes are reported at once, each with its line."""
+def rows_in(file: ClusterFile, *, most: int = MOST_PODS) -> Iterator[TraceRow]:
+    """The pods of all GeneratedWorkloads of a file, at most `most` of each. All mistakes are reported at once, each
+    with its line."""
     parts, problems = [], []
     for document in file.initial.workloads:
         mistakes: list[Mistake] = []
-        parts.append(generated_rows(document, mistakes))
+        parts.append(generated_rows(document, mistakes, most=most))
         problems += file.problems_in(document, mistakes)
     file.refuse(problems)
     return chain.from_iterable(parts)
@@ -208,7 +212,7 @@ def _daily(fields: DocumentFields, every: float) -> tuple[Callable[[SeededRandom
 
 def _bursts(fields: DocumentFields, every: float) -> tuple[Callable[[SeededRandom], Times], float]:
     """Bursts come as Poisson arrivals do, and have several arrivals within some time."""
-    least, most = _range(fields, "size", (10, 10))
+    least, most = _range(fields, "size", (10, 10), limit=MOST_IN_BURST)
     spread = fields.seconds("spread", 0.0) or 0.0
 
     def times(stream: SeededRandom) -> Times:
@@ -257,14 +261,14 @@ def _class(fields: DocumentFields, namespace: str, run_time: RunTime) -> _PodCla
     return made
 
 
-def _range(fields: DocumentFields, name: str, default: tuple[int, int]) -> tuple[int, int]:
+def _range(fields: DocumentFields, name: str, default: tuple[int, int], *, limit: int = MOST_PODS) -> tuple[int, int]:
     """A whole number, or `{least: 1, most: 8}`."""
     if not isinstance(fields.get(name), Mapping):
-        number = fields.whole(name, None, least=1, most=MOST_PODS)
+        number = fields.whole(name, None, least=1, most=limit)
         return default if number is None else (number, number)
     part = fields.fields(name)
-    least = part.whole("least", 1, least=1, most=MOST_PODS) or 1
-    most = part.whole("most", None, least=1, most=MOST_PODS)
+    least = part.whole("least", 1, least=1, most=limit) or 1
+    most = part.whole("most", None, least=1, most=limit)
     if most is None and part.get("most") is None:
         part.mistake("most", "is missing")
     elif most is not None and most < least:

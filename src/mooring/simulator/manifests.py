@@ -8,23 +8,26 @@ GeneratedWorkloads as well.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from mooring.apiserver import EmbeddedApiServer
 from mooring.base.errors import OperatorMistake, Problem
+from mooring.base.memory import refuse_without_memory
 from mooring.base.nesting import Decoder
 from mooring.objects import Pod
-from mooring.simulated.cluster_file import ClusterFile
+from mooring.simulated.cluster_file import GENERATED_WORKLOAD, ClusterFile
 from mooring.simulated.controllers.stateful_claims import claim_documents, volumes_of
 from mooring.simulated.controllers.workload_records import StatefulSet
 from mooring.simulated.records import RUN_SECONDS
 from mooring.simulator.cluster_files import a_server, documents_of
-from mooring.simulator.generated_workload import rows_in
+from mooring.simulator.generated_workload import MOST_PODS, POD_BYTES, rows_in
 from mooring.simulator.scenario import Arrival, Cluster, KindKey, Workload
-from mooring.simulator.trace_rows import arrivals_of
+from mooring.simulator.trace_rows import TraceRow, arrivals_of
 from mooring.simulator.virtual_time import START
 
 Document = dict[str, Any]
@@ -37,25 +40,62 @@ REPLICAS: dict[KindKey, Callable[[Document], int]] = {
     ("batch/v1", "Job"): lambda spec: int(spec.get("completions") or spec.get("parallelism", 1)),
 }
 """How many pods the spec of an owner wants."""
+_ROWS_BETWEEN = 1_000
+"""Generated rows between two looks at the limits."""
 _NOT_SIMULATED = ("DaemonSet", "CronJob")
 _pods = Decoder(Pod)
 
 
-def manifest_workload(text: str | bytes, source: str, cluster: Cluster) -> Workload:
+def manifest_workload(
+    text: str | bytes, source: str, cluster: Cluster, *, most: int = MOST_PODS, until: float = math.inf
+) -> Workload:
     """The pods of a file of manifests, all of which arrive at the beginning, with the file's other objects; and those
     of its GeneratedWorkloads.
 
     They are admitted with the classes and namespaces of the cluster. All mistakes are reported at once, each with its
-    line.
+    line. `most` pods and claims are made; a file that wants more is refused before they are, and one that is not read
+    `until` then (of `time.monotonic`) is given up.
     """
+    limits = _Limits(source, most, until)
     server = a_server()
     server.restore([dict(document) for documents in cluster.documents.values() for document in documents])
-    arrivals = _arrivals(server, text, source, {(pod.namespace, pod.name) for pod in cluster.pods})
+    arrivals = _arrivals(server, text, limits, {(pod.namespace, pod.name) for pod in cluster.pods})
     return Workload(arrivals, documents_of(server))
 
 
-def _arrivals(server: EmbeddedApiServer, text: str | bytes, source: str, taken: set[tuple[str, str]]) -> list[Arrival]:
-    file = ClusterFile(text, source, now=START)
+class TooManyPods(OperatorMistake):
+    """A file wants more pods than are made."""
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """A replica count of ten digits takes a line to write, and the memory of the machine to carry out."""
+
+    source: str
+    pods: int
+    until: float
+
+    def check_time(self) -> None:
+        if time.monotonic() > self.until:
+            raise OperatorMistake(f"{self.source} takes too long to read; leave out what need not be tried.")
+
+    def check_number(self, wanted: Mapping[str, int]) -> None:
+        """By what wants them."""
+        total = sum(wanted.values())
+        if total > self.pods:
+            largest = max(wanted, key=lambda each: wanted[each])
+            raise TooManyPods(
+                f"{self.source} has {total:,} pods and claims, {wanted[largest]:,} of them by {largest}; at most "
+                f"{self.pods:,} can be tried at once."
+            )
+        refuse_without_memory("pods and claims", total, POD_BYTES)
+
+
+def _arrivals(
+    server: EmbeddedApiServer, text: str | bytes, limits: _Limits, taken: set[tuple[str, str]]
+) -> list[Arrival]:
+    source = limits.source
+    file = ClusterFile(text, source, now=START, most_nodes=0)
     file.refuse(file.problems)
     initial = file.initial
     if initial.nodes or initial.restored:
@@ -63,7 +103,8 @@ def _arrivals(server: EmbeddedApiServer, text: str | bytes, source: str, taken: 
             f"{source}: a workload has manifests of pods and their owners; nodes, and objects that an API server "
             "wrote, belong into the file of --cluster."
         )
-    generated = arrivals_of(rows_in(file))
+    limits.check_time()
+    generated = arrivals_of(_counted(rows_in(file, most=limits.pods), limits))
     # Pods last: admission looks up the classes that they name.
     documents = sorted(initial.in_order(), key=lambda each: each["kind"] == "Pod" or kind_of(each) in REPLICAS)
     file.refuse(
@@ -81,11 +122,15 @@ def _arrivals(server: EmbeddedApiServer, text: str | bytes, source: str, taken: 
         ]
     )
     file.refuse(server.load(documents, file.line_of))
+    limits.check_time()
+    owners = [document for document in documents if kind_of(document) in REPLICAS]
+    wanted = {_shown(each): _wanted(server, each) for each in owners}
+    limits.check_number({"Pods": len(server.store.list("pods")), GENERATED_WORKLOAD: len(generated)} | wanted)
     arrivals = [arrival_of(pod) for pod in server.store.list("pods")]
-    for document in documents:
-        replicas = REPLICAS.get(kind_of(document))
-        if replicas is not None:
-            arrivals += _pods_of(server, document, replicas, file)
+    for document in owners:
+        for arrival in _pods_of(server, document, file):
+            arrivals.append(arrival)
+            limits.check_time()
     arrivals += generated
     if not arrivals:
         raise OperatorMistake(f"{source} has no pods, and nothing that creates pods.")
@@ -96,12 +141,25 @@ NAME_TAKEN = "the cluster has a pod of that name already, or one that it would c
 NO_CONTROLLER = "is not simulated: no controller runs; write its pods as a Deployment or a Job"
 
 
-def _pods_of(
-    server: EmbeddedApiServer, document: Document, replicas: Callable[[Document], int], file: ClusterFile
-) -> Iterator[Arrival]:
+def _counted(rows: Iterable[TraceRow], limits: _Limits) -> Iterator[TraceRow]:
+    for number, row in enumerate(rows, start=1):
+        if not number % _ROWS_BETWEEN:
+            limits.check_time()
+            limits.check_number({GENERATED_WORKLOAD: number})
+        yield row
+
+
+def _wanted(server: EmbeddedApiServer, document: Document) -> int:
+    """How many pods an owner makes, and claims with them."""
+    owner = _owner(server, document)
+    each = 1 + len(owner["spec"].get("volumeClaimTemplates") or ())
+    return each * REPLICAS[kind_of(document)](owner["spec"])
+
+
+def _pods_of(server: EmbeddedApiServer, document: Document, file: ClusterFile) -> Iterator[Arrival]:
     """The pods that the owner's template makes: one is created in the server, the others are like it."""
     name, owner = document["metadata"]["name"], _owner(server, document)
-    count = replicas(owner["spec"])
+    count = REPLICAS[kind_of(document)](owner["spec"])
     namespace = owner["metadata"]["namespace"]
     if owner["spec"].get("volumeClaimTemplates"):
         for pod in _with_claims(server, owner, namespace):
@@ -193,6 +251,11 @@ def renamed(like: Arrival, name: str) -> Arrival:
         metadata=msgspec.structs.replace(metadata, name=name, uid=uid), spec=like.pod.spec, status=like.pod.status
     )
     return Arrival(like.at, pod, like.duration)
+
+
+def _shown(document: Document) -> str:
+    metadata = document["metadata"]
+    return f'{document["kind"]} "{metadata.get("namespace") or "default"}/{metadata["name"]}"'
 
 
 def _first_pod(document: Document) -> tuple[str, str] | None:

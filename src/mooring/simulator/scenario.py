@@ -132,7 +132,8 @@ class Workload(Sequence[Arrival]):
 
         Workload.generate(1000, arrivals={"process": "daily", "every": "2s"}, run_time="10m", seed=7)
         """
-        from mooring.simulator.generated_workload import rows_of_fields
+        from mooring.base.memory import refuse_without_memory
+        from mooring.simulator.generated_workload import POD_BYTES, rows_of_fields
         from mooring.simulator.trace_rows import arrivals_of
 
         rows = rows_of_fields(
@@ -144,6 +145,8 @@ class Workload(Sequence[Arrival]):
             namePrefix=name_prefix,
             seed=seed,
         )
+        if pods is not None:
+            refuse_without_memory("pods", pods, POD_BYTES)
         return Workload(arrivals_of(rows))
 
     def __len__(self) -> int:

@@ -19,7 +19,7 @@ from mooring.engine import Decision, Profile
 from mooring.framework import FeatureGates, Pod, Point
 from mooring.framework.registry import Registry
 from mooring.objects import Node
-from mooring.simulator.manifests import manifest_workload, renamed
+from mooring.simulator.manifests import TooManyPods, manifest_workload, renamed
 from mooring.simulator.move_explainer import Baseline
 from mooring.simulator.outcome import NOT_TRIED, SimulationResult
 from mooring.simulator.outside_data import OutsideData
@@ -159,7 +159,7 @@ def simulated(
     before = {pod.key: pod.spec.node_name or None for pod in cluster.pods}
     changed, added = _changed(cluster, request)
     again = [pod.key for pod in changed.pods if before.get(pod.key) and not pod.spec.node_name]
-    changed, arrivals = _with_new_pods(changed, request, admission)
+    changed, arrivals = _with_new_pods(changed, request, admission, began + SECONDS)
 
     def run(loaded: Configuration, baseline: Baseline | None) -> tuple[SimulationResult, _Decisions]:
         decisions = _Decisions()
@@ -290,15 +290,18 @@ def _changed(cluster: Cluster, request: WhatIfRequest) -> tuple[Cluster, list[st
     return changed, [node.name for node in changed.nodes[len(cluster.nodes) :]]
 
 
-def _with_new_pods(cluster: Cluster, request: WhatIfRequest, admission: Documents) -> tuple[Cluster, Sequence[Arrival]]:
+def _with_new_pods(
+    cluster: Cluster, request: WhatIfRequest, admission: Documents, until: float
+) -> tuple[Cluster, Sequence[Arrival]]:
     if not request.pods.strip():
         return cluster, ()
     with _mistakes_in("pods"):
         admitting = msgspec.structs.replace(cluster, documents={**cluster.documents, **admission})
-        workload = manifest_workload(request.pods, "pods", admitting)
-    arrivals = [copy for arrival in workload for copy in _copies(arrival, request)]
-    if len(arrivals) > MOST_PODS:
-        raise RequestError(413, f"at most {MOST_PODS} pods can be tried at once, got {len(arrivals)}.", field="pods")
+        workload = manifest_workload(request.pods, "pods", admitting, most=MOST_PODS, until=until)
+    wanted = sum(_count_of(arrival, request) for arrival in workload)
+    if wanted > MOST_PODS:
+        raise RequestError(413, f"at most {MOST_PODS} pods can be tried at once, got {wanted}.", field="pods")
+    arrivals = [copy for arrival in workload for copy in _copies(arrival, _count_of(arrival, request))]
     taken = {pod.key for pod in cluster.pods}
     for arrival in arrivals:
         if arrival.pod.key in taken:
@@ -307,12 +310,16 @@ def _with_new_pods(cluster: Cluster, request: WhatIfRequest, admission: Document
     return cluster.with_documents(_only_new(workload, cluster)), arrivals
 
 
-def _copies(arrival: Arrival, request: WhatIfRequest) -> Iterator[Arrival]:
+def _count_of(arrival: Arrival, request: WhatIfRequest) -> int:
     count = request.counts.get(arrival.pod.name, 1)
     if not 1 <= count <= MOST_PODS:
         raise RequestError(
             413 if count > MOST_PODS else 400, f"a count is from 1 to {MOST_PODS}.", field=f"counts.{arrival.pod.name}"
         )
+    return count
+
+
+def _copies(arrival: Arrival, count: int) -> Iterator[Arrival]:
     if count == 1:
         yield arrival
         return
@@ -341,7 +348,8 @@ def _mistakes_in(field: str) -> Iterator[None]:
     except OperatorMistake as error:
         problems = [{"path": each.path, "message": each.message, "line": each.line} for each in error.problems]
         first = f" {error.problems[0].path}: {error.problems[0].message}" if error.problems else ""
-        raise RequestError(400, f"{error.summary}{first}", field=field, problems=problems) from error
+        status = 413 if isinstance(error, TooManyPods) else 400
+        raise RequestError(status, f"{error.summary}{first}", field=field, problems=problems) from error
 
 
 # Decisions

@@ -90,7 +90,10 @@ class WhatIfCalls:
         )
         # Counted until it ends, also where its client has gone.
         running.add_done_callback(self._ended)
-        return await asyncio.shield(running)
+        try:
+            return await asyncio.shield(running)
+        except MemoryError as error:
+            raise RequestError(413, "it takes more memory than this page may use; try less at once.") from error
 
     def _ended(self, running: asyncio.Future[Document]) -> None:
         self._count -= 1

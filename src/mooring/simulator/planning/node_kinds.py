@@ -195,8 +195,12 @@ def node_kind_of(manifest: str | bytes, source: str) -> NodeKind:
     return NodeKind(source, lambda name, _: _renamed(template, name, {}), _nothing_more)
 
 
+_MOST_LOOKED_AT = 100
+"""Nodes of a file that should have one."""
+
+
 def _template(text: str | bytes, source: str) -> Node:
-    file = ClusterFile(text, source, now=START)
+    file = ClusterFile(text, source, now=START, most_nodes=_MOST_LOOKED_AT)
     file.refuse(file.problems)
     initial = file.initial
     documents = [*initial.nodes, *(each for each in initial.restored if each["kind"] == "Node")]

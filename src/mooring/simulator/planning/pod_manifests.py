@@ -32,7 +32,7 @@ def read_pod_manifest(path: str | Path, cluster: Cluster, namespace: str | None 
 
 def pod_manifest(text: str | bytes, source: str, cluster: Cluster, namespace: str | None = None) -> Workload:
     """The pod, admitted with the classes and namespaces of the cluster. All mistakes are reported at once."""
-    file = ClusterFile(text, source, now=START)
+    file = ClusterFile(text, source, now=START, most_nodes=0)
     file.refuse(file.problems)
     if file.initial.nodes:
         raise OperatorMistake(f"{source} has nodes; a pod, or an owner of pods, is wanted.")
