@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from mooring.apiserver import EmbeddedApiServer
 from mooring.base.errors import ApiError, Fault
 from mooring.client import ApiClient, Connection
 from mooring.client.api import RawList
+from mooring.client.own_rules import RULES_REVIEWS
 from mooring.framework.definitions import definition_of
 from mooring.objects import CustomResource, Node, Pod
 from mooring.objects.meta import Kind
@@ -95,8 +96,11 @@ async def test_only_lists_of_the_saved_kinds_are_requested(client: ApiClient, tm
 
     monkeypatch.setattr(client.transport, "request", observed)
     await taken(client, tmp_path / "it")
-    assert {method for method, _ in requested} == {"GET"}
-    assert {path for _, path in requested} == {"/version", *(saved.kind.path() for saved in SAVED)}
+    assert {path for method, path in requested if method != "GET"} == {RULES_REVIEWS.path()}
+    assert {path for method, path in requested if method == "GET"} == {
+        "/version",
+        *(saved.kind.path() for saved in SAVED),
+    }
     assert not any("secrets" in path or "configmaps" in path for _, path in requested)
 
 
@@ -133,6 +137,63 @@ async def test_a_kind_that_is_forbidden_or_absent_is_left_out_and_named(client: 
     ]
     assert "csinodes.storage.k8s.io" not in snapshot.header.counts
     assert len(list(snapshot.documents())) == snapshot.header.objects
+
+
+def reviewed(client: ApiClient, status: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The account has these rules. Returns the plurals that are listed from now on."""
+    create, list_page, listed = client.create, client.list_page, []
+
+    async def rules(kind: Kind, *args: Any, **options: Any) -> Any:
+        return {"status": status} if kind is RULES_REVIEWS else await create(kind, *args, **options)
+
+    async def observed(kind: Kind, *args: Any, **options: Any) -> RawList:
+        listed.append(kind.plural)
+        return await list_page(kind, *args, **options)
+
+    monkeypatch.setattr(client, "create", rules)
+    monkeypatch.setattr(client, "list_page", observed)
+    return listed
+
+
+def a_rule(group: str, *resources: str, verbs: Sequence[str] = ("get", "list"), **more: Any) -> dict[str, Any]:
+    return {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs), **more}
+
+
+RULES: dict[str, tuple[list[dict[str, Any]], set[str]]] = {
+    "by name": ([a_rule("", "services", "pods")], {"services"}),
+    "everything of a group": ([a_rule("policy", "*", verbs=["*"])], {"poddisruptionbudgets"}),
+    "a right that is not to list": ([a_rule("", "services", verbs=["get", "watch"])], set()),
+    "of some objects only": ([a_rule("", "services", resourceNames=["web"])], set()),
+    "of another group": ([a_rule("apps", "services")], set()),
+    "none": ([], set()),
+}
+
+
+@pytest.mark.parametrize(("rules", "expected"), RULES.values(), ids=RULES.keys())
+async def test_what_the_account_may_not_list_is_not_requested(
+    client: ApiClient, tmp_path: Path, monkeypatch, rules: list[dict[str, Any]], expected: set[str]
+):
+    listed = reviewed(client, {"resourceRules": rules, "incomplete": False}, monkeypatch)
+    snapshot = await taken(client, tmp_path / "it")
+    assert set(listed) == {"nodes", "pods", *expected}
+    assert {each.kind.partition(".")[0] for each in snapshot.header.left_out} == {
+        saved.kind.plural for saved in SAVED
+    } - {"nodes", "pods", *expected}
+    assert {each.reason for each in snapshot.header.left_out} == {"forbidden"}
+
+
+async def test_with_incomplete_rules_everything_is_requested(client: ApiClient, tmp_path: Path, monkeypatch):
+    listed = reviewed(client, {"resourceRules": [], "incomplete": True}, monkeypatch)
+    await taken(client, tmp_path / "it")
+    assert set(listed) == {saved.kind.plural for saved in SAVED}
+
+
+async def test_where_rules_cannot_be_reviewed_everything_is_requested(client: ApiClient, tmp_path: Path, monkeypatch):
+    async def refused(*_: Any, **__: Any) -> Any:
+        raise ApiError(403, "Forbidden", "no")
+
+    monkeypatch.setattr(client, "create", refused)
+    assert (await taken(client, tmp_path / "it")).header.left_out == []
 
 
 @pytest.mark.parametrize("kind", ["nodes", "pods"])

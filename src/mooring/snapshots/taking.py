@@ -1,7 +1,8 @@
 """Takes a snapshot: lists every kind page by page, prunes each object, and writes it to a spool.
 
 No more than a page of objects is in memory. Nothing is requested but lists of the kinds in `mooring.snapshots.kinds`,
-lists of custom kinds of plugins, their definitions, and the server's version.
+lists of custom kinds of plugins, their definitions, the server's version, and what the account may list: a list that
+would be refused is not requested.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from mooring.base.errors import ApiError, Fault
 from mooring.base.nesting import Decoder
 from mooring.client import ApiClient
 from mooring.client.api import PAGE
+from mooring.client.own_rules import read_own_rules
 from mooring.objects.meta import Kind
 from mooring.snapshots.file_format import Header, LeftOut, Spool
 from mooring.snapshots.kinds import DEFINITION, SAVED, SavedKind, custom
@@ -43,14 +45,18 @@ async def take_snapshot(
     `custom_kinds`: the kinds of plugins with the definition that is written where the cluster's cannot be read.
     """
     version = await client.server_version()
+    is_allowed = await read_own_rules(client)
     annotations = sorted(keep_annotations)
     pruning = Pruning(annotations)
     left_out: list[LeftOut] = []
     more = {kind: definition for kind, definition in (custom_kinds or {}).items() if kind.name not in NEVER}
     left_out += [LeftOut(kind.name, "never saved") for kind in custom_kinds or {} if kind.name in NEVER]
     if more:
-        await _definitions(client, spool, pruning, more)
+        await _definitions(client, spool, pruning, more, may_get=is_allowed(DEFINITION.kind, "get"))
     for saved in (*SAVED, *map(custom, more)):
+        if not (saved.is_required or is_allowed(saved.kind, "list")):
+            left_out.append(LeftOut(saved.kind.name, REASONS[FORBIDDEN]))
+            continue
         try:
             await _list(client, spool, pruning, saved, on_page)
         except ApiError as error:
@@ -95,16 +101,17 @@ async def _list(client: ApiClient, spool: Spool, pruning: Pruning, saved: SavedK
 
 
 async def _definitions(
-    client: ApiClient, spool: Spool, pruning: Pruning, custom_kinds: Mapping[Kind, Document]
+    client: ApiClient, spool: Spool, pruning: Pruning, custom_kinds: Mapping[Kind, Document], *, may_get: bool
 ) -> None:
     spool.begin(DEFINITION.kind.name)
     for kind, definition in custom_kinds.items():
+        document = definition
         try:
-            document = await client.get(DEFINITION.kind, kind.name)
+            if may_get:
+                document = await client.get(DEFINITION.kind, kind.name)
         except ApiError as error:
             if error.code == NOT_FOUND:
                 continue  # then its objects are not served either
             if error.code != FORBIDDEN:
                 raise
-            document = definition
         spool.add(pruning.prune(document, DEFINITION.fields))
