@@ -233,8 +233,19 @@ def test_a_replacement_in_a_folder_comes_with_its_files_and_the_role_it_needs():
     ).split()
     assert files == ["there/kube-scheduler.yaml", "there/mooring-config.yaml", "there/rbac.yaml"]
     role, binding = yaml.safe_load_all(Path("there/rbac.yaml").read_text(encoding="utf-8"))
-    assert [rule["resources"] for rule in role["rules"]] == [["clusterscopedresources"]]
+    assert [(rule["resources"], rule["verbs"]) for rule in role["rules"]] == [
+        (["events"], ["list"]),
+        (["clusterscopedresources"], ["list", "watch"]),
+    ]
     assert binding["subjects"][0]["name"] == "system:kube-scheduler"
+
+
+def test_a_replacement_that_lacks_no_right_has_the_optional_one_in_its_role():
+    result = manifests(config(name="default-scheduler"), "--as=replacement", "--output=there")
+    assert "kube-scheduler may not read" not in result.err
+    role, _ = yaml.safe_load_all(Path("there/rbac.yaml").read_text(encoding="utf-8"))
+    assert [(rule["resources"], rule["verbs"]) for rule in role["rules"]] == [(["events"], ["list"])]
+    assert "kube-scheduler may not read" not in manifests(config(name="default-scheduler"), "--as=replacement").err
 
 
 REFUSED = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from tests.deploy.configurations import a_configuration
 from tests.doctor.conftest import http_date
 
-from mooring.base.clock import ManualClock, micro_timestamp
+from mooring.base.clock import ManualClock, micro_timestamp, timestamp
 from mooring.client import Impersonation
 from mooring.doctor import CheckStatus, contact
 from mooring.doctor.findings import is_well
@@ -196,6 +197,12 @@ class TestRights:
         assert finding.verdict is CheckStatus.NOTICE
         assert finding.message == '"operator" may not list events (for naming another scheduler that binds these pods)'
 
+    async def test_kube_schedulers_account_gets_them_from_a_replacement(self, cluster, findings):
+        cluster.user = "system:kube-scheduler"
+        cluster.allows = lambda attributes: (attributes["resource"], attributes["verb"]) != ("events", "list")
+        finding = await only(findings("rights"))
+        assert finding.to_do.endswith("mooring manifests --as replacement --output FOLDER (in its rbac.yaml)")
+
     async def test_how_to_get_them_all_is_reported_once_at_the_end(self, cluster, findings):
         cluster.allows = lambda _: False
         found = await findings("rights")
@@ -310,9 +317,30 @@ class TestOtherSchedulers:
         assert finding.message == "a and b bind pods with schedulerName default-scheduler at the same time"
         assert "another schedulerName" in finding.to_do
 
-    async def test_one_that_took_over_is_no_conflict(self, cluster, findings):
-        cluster.events = [self.scheduled("a", 1), self.scheduled("a", 2), self.scheduled("b", 3)]
+    async def test_one_that_took_over_the_lease_is_no_conflict(self, cluster, findings, clock):
+        cluster.lease = TestLease().lease(clock, "b_4711", 1)
+        cluster.events = [self.scheduled(name, second) for second, name in enumerate(["a", "a", "default-scheduler-b"])]
         assert (await only(findings("schedulers"))).verdict is CheckStatus.GOOD
+
+    @pytest.mark.parametrize("holder", ["", "elsewhere_4711"], ids=["no holder", "another holder"])
+    async def test_one_alone_that_does_not_hold_the_lease_is_named(self, cluster, findings, clock, holder):
+        if holder:
+            cluster.lease = TestLease().lease(clock, holder, 1)
+        bound_at = clock.now() - 20
+        event = self.scheduled("default-scheduler-node", 1) | {"eventTime": timestamp(bound_at)}
+        cluster.events = [self.scheduled("gone", 1), event, self.scheduled("x", 1, "another-scheduler")]
+        finding = await only(findings("schedulers"))
+        assert finding.verdict is CheckStatus.NOTICE
+        assert re.fullmatch(
+            r"default-scheduler-node bound pods with schedulerName default-scheduler 2[01] s ago", finding.message
+        )
+        assert finding.to_do.startswith(
+            "Nothing, if that is this scheduler, or the one that it replaces. Otherwise: Give"
+        )
+
+    async def test_one_that_bound_long_ago_is_named_with_the_minutes(self, cluster, findings, clock):
+        cluster.events = [self.scheduled("default-scheduler-node", 1) | {"eventTime": timestamp(clock.now() - 600)}]
+        assert "10 minutes ago" in (await only(findings("schedulers"))).message
 
     async def test_two_on_one_host_are_known_by_the_schedulers_event(self, cluster, findings):
         cluster.events = [self.scheduled("a", second) for second in range(4)]

@@ -384,7 +384,7 @@ def _write_static_pod(options: Options, inputs: ManifestInputs, output: str | No
         _parsed(static_pod.flags_of(pod), source)
     user = {"kind": "User", "name": static_pod.USER, "apiGroup": "rbac.authorization.k8s.io"}
     beyond = beyond_kube_scheduler(inputs.rights)
-    rbac = access("mooring:kube-scheduler", beyond, user, {})
+    rbac = access("mooring:kube-scheduler", beyond_kube_scheduler(inputs.rights, with_optional=True), user, {})
     if output is None:
         print_yaml(text_of([pod]))
         if beyond:

@@ -45,8 +45,8 @@ def granted_everywhere(*, with_pod_groups: bool = False) -> Iterator[Right]:
                 yield Right(group, resource, verb)
 
 
-def beyond_kube_scheduler(rights: Iterable[Right]) -> tuple[Right, ...]:
-    """Those of the rights that kube-scheduler's own account has not, and cannot do without."""
+def beyond_kube_scheduler(rights: Iterable[Right], *, with_optional: bool = False) -> tuple[Right, ...]:
+    """The needed ones of these rights that kube-scheduler's own account has not, or also the optional ones."""
     granted = set(granted_everywhere(with_pod_groups=True))
 
     def is_granted(right: Right) -> bool:
@@ -54,4 +54,4 @@ def beyond_kube_scheduler(rights: Iterable[Right]) -> tuple[Right, ...]:
             return right.verb in _LEASE_VERBS
         return Right(right.group, right.resource, right.verb) in granted
 
-    return tuple(right for right in rights if not right.is_optional and not is_granted(right))
+    return tuple(right for right in rights if (with_optional or not right.is_optional) and not is_granted(right))

@@ -26,6 +26,7 @@ from mooring.objects.core import Node, Pod
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod_groups import PodGroup
 
+KUBE_SCHEDULERS_ACCOUNT = "system:kube-scheduler"
 SERVICE_ACCOUNT = "system:serviceaccount:"
 LEASE_FLAG = "--leader-elect-resource-name="
 
@@ -78,6 +79,8 @@ class PlannedScheduler:
 
     def remedy_for(self, user: str | None) -> str:
         """The same for this user, if it is an account that manifests can name."""
+        if user == KUBE_SCHEDULERS_ACCOUNT and not self.only_reads:
+            return f"{self.remedy} --as replacement --output FOLDER (in its rbac.yaml)"
         if not (user or "").startswith(SERVICE_ACCOUNT):
             return self.remedy
         namespace, _, name = (user or "").removeprefix(SERVICE_ACCOUNT).partition(":")
@@ -114,10 +117,12 @@ async def examine(client: ApiClient, plan: PlannedScheduler) -> list[Finding]:
         needed.append(AUTHENTICATION)
     findings += await examine_rights(client, user, needed, plan.remedy_for(user))
     findings += await examine_load_sources(client, plan.configuration)
+    holder = ""
     if election.leader_elect or not plan.only_reads:
-        findings.append(await examine_lease(client, election, contact.ahead_seconds))
+        about_lease, holder = await examine_lease(client, election, contact.ahead_seconds)
+        findings.append(about_lease)
     if not plan.only_reads:
-        findings += await examine_other_schedulers(client, plan.profiles)
+        findings += await examine_other_schedulers(client, plan.profiles, holder, contact.ahead_seconds)
     return findings
 
 

@@ -16,25 +16,28 @@ CHECK = "lease"
 KUBE_SCHEDULER = "kube-scheduler"
 
 
-async def examine_lease(client: ApiClient, election: LeaderElection, ahead_seconds: float) -> Finding:
-    """`ahead_seconds`: how far the server's clock is ahead of ours; the replicas that renew are near the server."""
+async def examine_lease(client: ApiClient, election: LeaderElection, ahead_seconds: float) -> tuple[Finding, str]:
+    """The finding, and who holds the lease ("": none, or not known).
+
+    `ahead_seconds`: how far the server's clock is ahead of ours; the replicas that renew are near the server.
+    """
     name = f"{election.resource_namespace}/{election.resource_name}"
     if not election.leader_elect:
         to_do = "Run one replica only, or switch leaderElection.leaderElect on."
-        return notice(CHECK, "leader election is off: two schedulers would both bind pods", to_do)
+        return notice(CHECK, "leader election is off: two schedulers would both bind pods", to_do), ""
     try:
         lease = await client.get(LEASES, election.resource_name, election.resource_namespace)
     except ApiError as error:
         if error.code == 404:
-            return good(CHECK, f"no scheduler has held the lease {name} yet")
-        return unknown(CHECK, f"the lease {name} cannot be read: {error}")
+            return good(CHECK, f"no scheduler has held the lease {name} yet"), ""
+        return unknown(CHECK, f"the lease {name} cannot be read: {error}"), ""
     except MooringError as error:
-        return unknown(CHECK, f"the lease {name} cannot be read: {error}")
+        return unknown(CHECK, f"the lease {name} cannot be read: {error}"), ""
     spec: dict[str, Any] = lease.get("spec") or {}
     holder = spec.get("holderIdentity")
     if not holder:
-        return good(CHECK, f"no scheduler holds the lease {name}")
-    return _held(name, str(holder), spec, client.clock.now() + ahead_seconds, election)
+        return good(CHECK, f"no scheduler holds the lease {name}"), ""
+    return _held(name, str(holder), spec, client.clock.now() + ahead_seconds, election), str(holder)
 
 
 def _held(name: str, holder: str, spec: dict[str, Any], now: float, election: LeaderElection) -> Finding:

@@ -1,7 +1,8 @@
 """Does another scheduler bind the pods of our profiles?
 
 The Scheduled events of the last hour name the scheduler that bound each pod. Two on one host write the same name there;
-a running Mooring scheduler detects the other one nevertheless, and records an event.
+a running Mooring scheduler detects the other one nevertheless, and records an event. One alone is another one, too,
+unless it holds the lease that the planned scheduler waits for.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from mooring.doctor.findings import Finding, good, notice, unknown
 from mooring.scheduler.introspection.foreign_bindings import BOUND_BY_ANOTHER, WHAT_TO_DO
 
 CHECK = "schedulers"
+MINUTES_FROM_SECONDS = 120
+"""Longer ago is shown in minutes."""
 TO_DO = "Give one of them another schedulerName, let them share a lease, or stop one: they overfill nodes together."
 
 
@@ -30,7 +33,10 @@ class _Active:
     last: float
 
 
-async def examine_other_schedulers(client: ApiClient, profiles: Collection[str]) -> list[Finding]:
+async def examine_other_schedulers(
+    client: ApiClient, profiles: Collection[str], holder: str, ahead_seconds: float
+) -> list[Finding]:
+    """`holder`: who holds the lease of the planned scheduler. `ahead_seconds`: how far the server's clock is ahead."""
     try:
         events = await client.list(CORE_EVENTS, field_selector="reason=Scheduled")
         noticed = await client.list(CORE_EVENTS, field_selector=f"reason={BOUND_BY_ANOTHER}")
@@ -47,6 +53,14 @@ async def examine_other_schedulers(client: ApiClient, profiles: Collection[str])
     findings = [_together(profile, names) for profile in profiles if (names := _overlapping(active[profile].items()))]
     if not findings:
         findings = [_noticed(last) for profile in profiles if (last := _latest(noticed, profile))]
+    if not findings:
+        now = client.clock.now() + ahead_seconds
+        findings = [
+            _alone(profile, name, now - seen.last)
+            for profile in profiles
+            for name, seen in sorted(active[profile].items(), key=lambda each: each[1].last)[-1:]
+            if not _holds(holder, profile, name)
+        ]
     return findings or [good(CHECK, f"no other scheduler binds pods of {', '.join(profiles)}")]
 
 
@@ -74,6 +88,20 @@ def _overlapping(active: Iterable[tuple[str, _Active]]) -> list[str]:
         if its.first < theirs.last and theirs.first < its.last
     ]
     return sorted(set().union(*pairs)) if pairs else []
+
+
+def _holds(holder: str, profile: str, name: str) -> bool:
+    """Whether this scheduler has the lease: its identity is its host, an underscore and a unique part."""
+    host = holder.rpartition("_")[0] or holder
+    return bool(host) and name in (host, f"{profile}-{host}")
+
+
+def _alone(profile: str, name: str, seconds: float) -> Finding:
+    ago = f"{seconds:.0f} s" if seconds < MINUTES_FROM_SECONDS else f"{seconds / 60:.0f} minutes"
+    message = f"{name or 'another scheduler'} bound pods with schedulerName {profile} {ago} ago"
+    return notice(
+        CHECK, message, f"Nothing, if that is this scheduler, or the one that it replaces. Otherwise: {TO_DO}"
+    )
 
 
 def _together(profile: str, names: list[str]) -> Finding:
