@@ -98,6 +98,61 @@ def test_the_page_follows_the_configuration_that_the_scheduler_reloads():
             assert program.end() == 0
 
 
+OF_TIERS = f"""{HEAD}
+profiles:
+- plugins: {{multiPoint: {{enabled: [{{name: Tiers}}], disabled: [{{name: NodeResourcesFit}}]}}}}
+"""
+TIERS = """
+from mooring.framework import Log, Plugin, Rejection
+
+class Tiers(Plugin):
+    def __init__(self, log: Log):
+        log.info("Built")
+
+    def filter(self, pod, node, cycle):
+        return Rejection("node(s) are of the %s tier")
+"""
+
+
+def reason_becomes(link: str, reason: str) -> None:
+    deadline = time.monotonic() + 60
+    while (found := fetched(link, "queue")["groups"][0]["reason"]) != reason:
+        assert time.monotonic() < deadline, found
+        time.sleep(POLL_SECONDS)
+
+
+def test_the_page_runs_the_code_that_the_scheduler_reloads():
+    with private_home() as home:
+        (home / "cluster.yaml").write_text(CLUSTER, encoding="utf-8")
+        (home / "c.yaml").write_text(OF_TIERS, encoding="utf-8")
+        (home / "tiers.py").write_text(TIERS % "old", encoding="utf-8")
+        flags = ["--cluster=cluster.yaml", "--web", "--config=c.yaml", "--plugins=tiers.py"]
+        with Program("up", *flags, "--watch-config", "--reload-plugins", home=home) as program:
+            program.ready()
+            link = link_of(program.mentions(LINK))
+            reason_becomes(link, "the only node is of the old tier")
+            assert program.mentions('page/Tiers] "Built"')
+            (home / "tiers.py").write_text(TIERS % "new", encoding="utf-8")
+            reason_becomes(link, "the only node is of the new tier")
+            nearest = fetched(link, "pods/default/web")["recomputed"]["nearest"]
+            assert {reason for miss in nearest for reason in miss["reasons"]} == {"node(s) are of the new tier"}
+            assert program.end() == 0
+
+
+def test_a_page_without_plugins_runs_those_of_the_scheduler():
+    with private_home() as home:
+        (home / "c.yaml").write_text(OF_TIERS, encoding="utf-8")
+        (home / "tiers.py").write_text(TIERS % "old", encoding="utf-8")
+        (home / "cluster.yaml").write_text(CLUSTER, encoding="utf-8")
+        flags = ["--cluster=cluster.yaml", "--config=c.yaml", "--plugins=tiers.py"]
+        with Program("up", *flags, "--no-web", home=home) as up:
+            up.ready()
+            with Program("web", "--kubeconfig=mooring.kubeconfig", home=home) as program:
+                reason_becomes(link_of(program.mentions(LINK)), "the only node is of the old tier")
+                assert program.end() == 0
+            assert up.end() == 0
+
+
 def test_a_page_with_a_configuration_of_its_own_reads_it_again():
     with private_home() as home:
         file = home / "mine.yaml"

@@ -31,17 +31,23 @@ class Configurations:
 
     def __init__(self) -> None:
         self.text: str | None = None
+        self.code = 1
+        """Another number: the scheduler has run its plugin files again."""
+        self.plugins: list[str] = []
         self.loads = 0
 
     def read(self) -> ReadConfiguration | None:
         if self.text is None:
             return None
         text = self.text
-        return ReadConfiguration("scheduler", text, lambda: self._loaded(text))
+        return ReadConfiguration("scheduler", (text, self.code), lambda: self._loaded(text))
 
     def _loaded(self, text: str) -> Any:
         self.loads += 1
-        return load_configuration(text, source="test", registry=catalogue(), gates=FeatureGates()).configuration
+        registry = catalogue()
+        for path in self.plugins:
+            registry.add_path(path)
+        return load_configuration(text, source="test", registry=registry, gates=FeatureGates()).configuration, registry
 
 
 @pytest.fixture
@@ -99,6 +105,53 @@ async def test_pending_pods_are_decided_again_by_the_new_one(page, follower, con
     assert pod["recomputed"]["decision"]["node"] == "node-1"
     what_if = await page.post("what-if", {"counts": {}})
     assert what_if["pending"] == {"before": 1, "after": 0}
+
+
+PLUGIN = """
+from mooring.framework import Plugin, Rejection
+
+class Tiers(Plugin):
+    def filter(self, pod, node, cycle):
+        return Rejection("node(s) %s")
+"""
+WITH_TIERS = (
+    HEAD + "profiles: [{plugins: {multiPoint: {enabled: [{name: Tiers}], disabled: [{name: NodeResourcesFit}]}}}]\n"
+)
+
+
+async def test_changed_code_of_a_plugin_takes_over(page, follower, configurations, tmp_path):
+    file = tmp_path / "tiers.py"
+    file.write_text(PLUGIN % "are of the old tier", encoding="utf-8")
+    configurations.text, configurations.plugins = WITH_TIERS, [str(file)]
+    await follower.look()
+    file.write_text(PLUGIN % "are of the new tier", encoding="utf-8")
+    await follower.look()
+    assert (await page.get("queue"))["groups"][0]["reason"] == "the only node is of the old tier"
+    configurations.code += 1
+    await follower.look()
+    assert (await page.get("queue"))["groups"][0]["reason"] == "the only node is of the new tier"
+    pod = await page.get("pods/default/waiting")
+    assert pod["recomputed"]["nearest"][0]["reasons"] == ["node(s) are of the new tier"]
+    what_if = await page.post("what-if", {"reschedule": True, "compare": {"config": WITH_TIERS}})
+    for found in (what_if, what_if["compare"]):
+        assert "node(s) are of the new tier" in found["placements"][0]["message"]
+
+
+async def test_changed_code_that_cannot_be_run_changes_nothing(page, follower, configurations, tmp_path):
+    file = tmp_path / "tiers.py"
+    file.write_text(PLUGIN % "are of the old tier", encoding="utf-8")
+    configurations.text, configurations.plugins = WITH_TIERS, [str(file)]
+    await follower.look()
+    file.write_text("def broken(:", encoding="utf-8")
+    configurations.code += 1
+    await follower.look()
+    cluster = await page.get("cluster")
+    assert (
+        "invalid syntax" in cluster["configuration"]["problem"] or "SyntaxError" in cluster["configuration"]["problem"]
+    )
+    assert (await page.get("queue"))["groups"][0]["reason"] == "the only node is of the old tier"
+    what_if = await page.post("what-if", {"reschedule": True})
+    assert "node(s) are of the old tier" in what_if["placements"][0]["message"]
 
 
 async def test_open_pages_are_notified(page, follower, configurations):

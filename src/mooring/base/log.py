@@ -35,6 +35,8 @@ class LogSettings:
     stream: TextIO | None = None
     info_stream: TextIO | None = None
     """Where lines go that are no errors or warnings, if elsewhere."""
+    process: str = ""
+    """Before the names of logs: which of several processes that share a terminal writes the line."""
 
 
 _settings = LogSettings()
@@ -47,6 +49,7 @@ def configure(
     format: Literal["text", "json"] | None = None,
     stream: TextIO | None = None,
     info_stream: TextIO | None = None,
+    process: str | None = None,
 ) -> None:
     """Set what is given, keep the rest."""
     if verbosity is not None:
@@ -57,6 +60,8 @@ def configure(
         _settings.stream = stream
     if info_stream is not None:
         _settings.info_stream = info_stream
+    if process is not None:
+        _settings.process = process
 
 
 @contextlib.contextmanager
@@ -115,14 +120,14 @@ class Log:
             self._write("E", message, values)
 
     def _write(self, severity: Severity, message: str, values: dict[str, object]) -> None:
-        now = time.time()
+        now, name = time.time(), f"{_settings.process}/{self.name}" if _settings.process else self.name
         if _settings.format == "json":
             line = json.dumps(
                 {
                     "ts": micro_timestamp(now),
                     "level": _JSON_LEVELS[severity],
                     "v": self._level,
-                    "logger": self.name,
+                    "logger": name,
                     "msg": scrubbed(message),
                 }
                 | {key: _plain(value) for key, value in values.items()},
@@ -132,7 +137,7 @@ class Log:
             stamp = time.strftime("%m%d %H:%M:%S", time.localtime(now)) + f".{int(now % 1 * 1e6):06d}"
             pairs = "".join(f" {key}={json.dumps(_plain(value), ensure_ascii=False)}" for key, value in values.items())
             quoted = json.dumps(scrubbed(message), ensure_ascii=False)
-            line = f"{severity}{stamp} {os.getpid():7d} {self.name}] {quoted}{pairs}"
+            line = f"{severity}{stamp} {os.getpid():7d} {name}] {quoted}{pairs}"
         if not is_visible(line):
             line = visible_json(line).replace("\n", "\\n")
         with _lock:

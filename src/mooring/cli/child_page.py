@@ -11,7 +11,7 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
-from mooring.base.log import Log
+from mooring.base.log import Log, settings
 from mooring.cli.child_cluster import end, errors_passed_on
 from mooring.cli.output import print_line
 
@@ -25,7 +25,8 @@ async def child_page(kubeconfig: Path, options: Sequence[str]) -> AsyncIterator[
     """While inside, a page of this cluster is served. Its link is printed once it is."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        *["-m", "mooring", "web", "--until-stdin-closes", "--kubeconfig", str(kubeconfig), *options],
+        *["-m", "mooring", "web", "--until-stdin-closes", f"--logging-format={settings().format}"],
+        *["--kubeconfig", str(kubeconfig), *options],
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

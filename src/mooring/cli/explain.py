@@ -9,6 +9,7 @@ pods in files, too.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -138,6 +139,7 @@ def _explain_pending(source: ExplainedSource, namespace: str | None, output: str
     from mooring.explain import pending_in_full
     from mooring.why import explain_pending
     from mooring.why.pending import PendingCause, causes_of
+    from mooring.why.pod_document import DecidesBy
 
     connection = None if source.file is not None else source.connection()
     here = schedulers_here(connection)
@@ -145,8 +147,9 @@ def _explain_pending(source: ExplainedSource, namespace: str | None, output: str
     notes: list[str] = []
     pods: list[Pod] = []
     # Each scheduler's pods by its own configuration; those of no scheduler here by that of the first.
-    for configuration, gates in here.deciding or ((None, {}),):
-        of_scheduler = source.with_gates(gates)
+    for scheduler in here.deciding or (DecidesBy(),):
+        of_scheduler, configuration, refused = source.deciding_by(scheduler)
+        notes += refused
         cluster = source.read_file() if connection is None else of_scheduler.read_live(connection, configuration)
         pods = [
             pod
@@ -177,8 +180,7 @@ def _explain_node(source: ExplainedSource, name: str, output: str) -> None:
     from mooring.why import explain_node
 
     connection = None if source.file is not None else source.connection()
-    configuration, gates = schedulers_here(connection).configuration()
-    source = source.with_gates(gates)
+    source, configuration, _ = source.deciding_by(schedulers_here(connection).first())
     cluster = source.read_file() if connection is None else source.read_live(connection, configuration)
     with source.recomputation(cluster, configuration, connection) as recomputation:
         found = explain_node(recomputation, name)
@@ -209,8 +211,7 @@ def _explain_owner(
 
     connection = None if source.file is not None else source.connection()
     here = schedulers_here(connection)
-    configuration, gates = here.configuration()
-    source = source.with_gates(gates)
+    source, configuration, _ = source.deciding_by(here.first())
     if connection is None:
         cluster = source.read_file()
     else:
@@ -337,6 +338,14 @@ def _decided_again(
         return explained(recomputation, pod, found, SHOWN_NODES if output == "text" else None, notes)
 
 
+def _not_loaded(error: OperatorMistake, refused: Sequence[str]) -> str:
+    """Why the scheduler's configuration cannot be used here."""
+    if refused:
+        return f"{'; '.join(refused)}."
+    why = "; ".join(dict.fromkeys(problem.message for problem in error.problems)) or error.summary
+    return f"{why.rstrip('.')}. Give --plugins and --feature-gates as the scheduler has them."
+
+
 def _look(
     text: str, namespace: str | None, source: ExplainedSource, recorded: bool, recording: Recording | None, output: str
 ) -> tuple[dict[str, Any], str | None]:
@@ -362,7 +371,7 @@ def _look(
     for sentence in scheduler.problems[1:] if scheduler.is_silent else scheduler.problems:
         print_line(f"Warning: {sentence}", err=True)
     found |= scheduler.document()
-    configuration, source = scheduler.configuration, source.with_gates(scheduler.gates)
+    source, configuration, refused = source.deciding_by(scheduler.decides_by, pod.spec.scheduler_name)
     if not recorded and is_decided_again(pod, found):
         try:
             cluster = source.read_live(connection, configuration)
@@ -374,8 +383,7 @@ def _look(
         except OperatorMistake as error:
             if source.config_file is not None or configuration is None:
                 raise
-            why = "; ".join(dict.fromkeys(problem.message for problem in error.problems)) or error.summary
-            found["notRecomputed"] = f"{why.rstrip('.')}. Give --plugins and --feature-gates as the scheduler has them."
+            found["notRecomputed"] = _not_loaded(error, refused)
         except MooringError as error:
             found["notRecomputed"] = str(error)
     return found, scheduler.problem

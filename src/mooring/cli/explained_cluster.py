@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mooring.objects import Pod
     from mooring.simulator import Cluster
     from mooring.why import Recomputation
+    from mooring.why.pod_document import DecidesBy
 
 F = TypeVar("F", bound=Callable[..., Any])
 FORBIDDEN, NOT_FOUND = 403, 404
@@ -36,6 +37,26 @@ class ExplainedSource(NamedTuple):
     config_file: str | None
     plugins: tuple[str, ...]
     gates: FeatureGates
+
+    def deciding_by(
+        self, scheduler: DecidesBy, profile: str | None = None
+    ) -> tuple[ExplainedSource, dict[str, Any] | None, Sequence[str]]:
+        """As that scheduler decides, unless the command line has it otherwise: with its gates and its plugin files.
+
+        Also its configuration (`profile`: only of this one, if it has it), and which plugins are not run here, and why.
+        """
+        from mooring.cli.scheduler_plugins import scheduler_plugins
+
+        source, configuration = self.with_gates(scheduler.gates), scheduler.configuration
+        if configuration is None or self.config_file is not None:
+            return source, configuration, ()
+        own = [each for each in configuration.get("profiles", ()) if each.get("schedulerName") == profile]
+        if own:
+            configuration = {**configuration, "profiles": own}
+        known = self.registry()
+        wanted = [name for name in scheduler.plugin_paths if name not in known and _is_used(name, configuration)]
+        plugins = scheduler_plugins(scheduler.plugin_paths, wanted)
+        return source._replace(plugins=(*self.plugins, *plugins.paths)), configuration, plugins.refused
 
     def with_gates(self, changed: Mapping[str, bool]) -> ExplainedSource:
         """With the feature gates of the scheduler that runs, unless the command line sets any."""
@@ -94,6 +115,12 @@ class ExplainedSource(NamedTuple):
 
         assert self.file is not None
         return Cluster.read(self.file)
+
+
+def _is_used(plugin: str, configuration: dict[str, Any]) -> bool:
+    """Whether a profile names it, at any point."""
+    sets = [points for each in configuration.get("profiles", ()) for points in (each.get("plugins") or {}).values()]
+    return any(use.get("name") == plugin for each in sets for use in each.get("enabled") or ())
 
 
 def source_options(command: F) -> F:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from mooring.client import Connection
+    from mooring.why.pod_document import DecidesBy
 
 
 class SchedulersHere(NamedTuple):
@@ -16,12 +17,13 @@ class SchedulersHere(NamedTuple):
     """The schedulerNames that they serve."""
     queued: Mapping[str, dict[str, Any]] = {}
     """By uid of the pod: attempts, and the time of the next one."""
-    deciding: tuple[tuple[dict[str, Any], Mapping[str, bool]], ...] = ()
-    """Their configurations, each with the feature gates that are not as by default."""
+    deciding: tuple[DecidesBy, ...] = ()
 
-    def configuration(self) -> tuple[dict[str, Any] | None, Mapping[str, bool]]:
-        """Of the first of them."""
-        return self.deciding[0] if self.deciding else (None, {})
+    def first(self) -> DecidesBy:
+        """How the first of them decides."""
+        from mooring.why.pod_document import DecidesBy
+
+        return self.deciding[0] if self.deciding else DecidesBy()
 
 
 def schedulers_here(connection: Connection | None) -> SchedulersHere:
@@ -29,14 +31,10 @@ def schedulers_here(connection: Connection | None) -> SchedulersHere:
     if connection is None:
         return SchedulersHere()
     from mooring.scheduler.introspection.explain_client import query
-    from mooring.why.pod_document import of_this_version, served_by
+    from mooring.why.pod_document import decides_by, of_this_version, served_by
 
     responses = query(connection.server, {"queue": True, "configuration": True}).responses
     with of_this_version():
         queued = {uid: each for response in responses for uid, each in response.get("queuedPods", {}).items()}
-        deciding = [
-            (dict(response["configuration"]), dict(response.get("featureGates", ())))
-            for response in responses
-            if response.get("configuration")
-        ]
-        return SchedulersHere(frozenset(served_by(responses)), queued, tuple(deciding))
+        deciding = tuple(decides_by(response) for response in responses if response.get("configuration"))
+        return SchedulersHere(frozenset(served_by(responses)), queued, deciding)

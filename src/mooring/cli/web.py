@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mooring.base import log
 from mooring.base.errors import OperatorMistake
 from mooring.base.memory import limit_own_memory
 from mooring.cli.cluster import end_with_stdin
@@ -24,6 +25,7 @@ from mooring.cli.stopping import Stop, run_until_signalled
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from mooring.config import Configuration
     from mooring.framework.registry import Registry
     from mooring.simulator import Cluster
     from mooring.web.mirror import Mirror
@@ -76,6 +78,8 @@ def web(source: ExplainedSource, **flags: Any) -> None:
     given = PageFlags(**flags)
     given.check(source)
     limit_own_memory()
+    if given.until_stdin_closes:
+        log.configure(process="page")
     if given.is_of_file(source):
         _serve_file(source, given)
     else:
@@ -200,12 +204,15 @@ async def _live(source: ExplainedSource, *, follow_scheduler: bool) -> AsyncIter
     if follow_scheduler:
         response = await asyncio.to_thread(_configured_scheduler, connection.server)
         source = source.with_gates(response.get("featureGates", {}))
-    reading = functools.partial(_read_scheduler, connection.server, source, registry)
+    reading = functools.partial(_read_scheduler, connection.server, source)
     if not follow_scheduler:
         reading = functools.partial(_read_file, source, registry)
     # As the scheduler here decides, if there is one.
     found = await asyncio.to_thread(reading)
-    loaded = found.load() if found is not None else source.loaded(None, registry)
+    loaded = source.loaded(None, registry) if found is None else None
+    if found is not None:
+        loaded, registry = found.load()
+    assert loaded is not None
     used = UsedConfiguration(since=clock.now())
     if found is not None:
         used = UsedConfiguration(origin=found.origin, file=found.file, since=clock.now())
@@ -221,14 +228,27 @@ async def _live(source: ExplainedSource, *, follow_scheduler: bool) -> AsyncIter
             await asyncio.wait([following])
 
 
-def _read_scheduler(server: str, source: ExplainedSource, registry: Registry) -> ReadConfiguration | None:
-    """The configuration of a scheduler of this user on this machine."""
+def _read_scheduler(server: str, source: ExplainedSource) -> ReadConfiguration | None:
+    """The configuration of a scheduler of this user on this machine, and which code its plugins are."""
     from mooring.web.used_configuration import ReadConfiguration
+    from mooring.why.pod_document import decides_by
 
-    found = _configured_scheduler(server).get("configuration")
-    if found is None:
+    response = _configured_scheduler(server)
+    if not response:
         return None
-    return ReadConfiguration("scheduler", found, lambda: source.of_scheduler(found, registry))
+
+    def load() -> tuple[Configuration, Registry]:
+        # Plugin files that have changed are run again: the scheduler has done so, too.
+        of_scheduler, configuration, refused = source.deciding_by(decides_by(response))
+        registry = of_scheduler.registry()
+        try:
+            return of_scheduler.loaded(configuration, registry), registry
+        except OperatorMistake as error:
+            if not refused:
+                raise
+            raise OperatorMistake(f"{'; '.join(refused)}.") from error
+
+    return ReadConfiguration("scheduler", (response["configuration"], response.get("pluginCode")), load)
 
 
 def _configured_scheduler(server: str) -> dict[str, Any]:
@@ -248,7 +268,7 @@ def _read_file(source: ExplainedSource, registry: Registry) -> ReadConfiguration
         content = Path(source.config_file).read_bytes()
     except OSError:
         return None
-    return ReadConfiguration("file", content, lambda: source.loaded(None, registry), source.config_file)
+    return ReadConfiguration("file", content, lambda: (source.loaded(None, registry), registry), source.config_file)
 
 
 async def _serve(

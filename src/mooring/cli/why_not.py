@@ -50,7 +50,7 @@ def why_not(pod: str, node: str, source: ExplainedSource, namespace: str | None,
         cluster = source.read_file()
         chosen = pod_in(cluster, source, namespace or "default", name)
     else:
-        from mooring.why.pod_document import configuration_of
+        from mooring.why.pod_document import decides_by_of
 
         connection = live = source.connection()
 
@@ -60,8 +60,10 @@ def why_not(pod: str, node: str, source: ExplainedSource, namespace: str | None,
 
         waiting = asyncio.run(read())
         request = {"explain": waiting.key, "configuration": True}
-        configuration, gates = configuration_of(query(connection.server, request).responses, waiting)
-        source = source.with_gates(gates)
+        scheduler = decides_by_of(query(connection.server, request).responses, waiting)
+        source, configuration, refused = source.deciding_by(scheduler, waiting.spec.scheduler_name)
+        for sentence in refused:
+            print_line(f"Warning: {sentence}.", err=True)
         cluster = source.read_live(connection, configuration)
         here = [each for each in cluster.pods if each.uid == waiting.uid]
         if not here:

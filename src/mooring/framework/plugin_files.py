@@ -228,6 +228,14 @@ def plugin_modules() -> dict[str, ModuleType]:
     return {name: module for name, module in list(sys.modules.items()) if name.startswith(PREFIX)}
 
 
+def code_digest() -> str:
+    """Of all plugin files and helpers that have been run, as they were then."""
+    digest = hashlib.sha256()
+    for name, module in sorted(plugin_modules().items()):
+        digest.update(name.encode() + b"\0" + (module.__dict__.get(_DIGEST) or b""))
+    return digest.hexdigest()
+
+
 def bring_back(modules: Mapping[str, ModuleType]) -> None:
     """Restore these modules of the plugin files: what was imported since failed."""
     _replace(plugin_modules(), modules)

@@ -317,7 +317,7 @@ def complete(
         core.bindings,
         core.preemption,
         core.clock,
-        lambda: versions.configuration,
+        lambda: (versions.configuration, versions.registry),
         core.services.gates,
     )
     core.metrics.watch(queries.sizes)

@@ -317,7 +317,7 @@ class Api:
         try:
             return recorded(queried.responses, queried.problems, pod, is_unresponsive=queried.is_unresponsive)
         except Fault as error:
-            return Recorded({}, [str(error)], False, None)
+            return Recorded({}, [str(error)], False)
 
 
 def refused(error: OperatorMistake) -> RequestError:

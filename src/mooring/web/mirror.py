@@ -14,10 +14,12 @@ from typing import Literal
 
 from mooring.base.clock import Clock, SystemClock
 from mooring.base.errors import Fault
+from mooring.base.log import Log
 from mooring.client import ApiClient, Connection
 from mooring.config import Configuration
 from mooring.framework import FeatureGates, Pod
 from mooring.framework.registry import Registry
+from mooring.scheduler.plugin_runtime.assembly import Instance
 from mooring.scheduler.reload.restart_required import FIELDS, SECTIONS
 from mooring.scheduler.reload.versions import Adopted
 from mooring.scheduler.shadow.read_only import ReadOnlyClient
@@ -31,6 +33,7 @@ from mooring.why import Recomputation
 
 Source = Literal["live", "snapshot", "file", "recording"]
 USER_AGENT = "mooring web"
+_log = Log("web")
 NOT_LISTED = "is the API server there, and may this user list nodes and pods?"
 
 
@@ -74,11 +77,11 @@ class Mirror:
     def configuration(self) -> Configuration:
         return self.recomputation.configuration
 
-    async def adopt(self, configuration: Configuration, used: UsedConfiguration) -> None:
+    async def adopt(self, configuration: Configuration, registry: Registry, used: UsedConfiguration) -> None:
         """Decide with this configuration from now on. Raises `OperatorMistake` or `Fault`; then nothing has changed."""
         assert isinstance(self.recomputation, LiveRecomputation), "the cluster of a file is decided with one"
-        is_news = await self.recomputation.adopt(configuration)
-        self.used = used
+        is_news = await self.recomputation.adopt(configuration, registry)
+        self.used, self.registry = used, registry
         if is_news:  # else the next revision shows where it comes from
             self.on_configured()
 
@@ -129,13 +132,13 @@ class LiveRecomputation(Recomputation):
         """The scheduler that this core became takes configurations over."""
         self._adopt = adopt
 
-    async def adopt(self, configuration: Configuration) -> bool:
+    async def adopt(self, configuration: Configuration, registry: Registry) -> bool:
         """Whether decisions may differ from now on."""
         now = self._configuration
         # What a scheduler cannot change while it runs, the page does not use: how it connects, leads and serves.
         unused = {name: getattr(now, name) for name in (*SECTIONS, *FIELDS)}
-        adopted = await self._adopt(dataclasses.replace(configuration, **unused), self._registry)
-        self._configuration = configuration
+        adopted = await self._adopt(dataclasses.replace(configuration, **unused), registry)
+        self._configuration, self._registry = configuration, registry
         self.configured_times += 1
         return adopted.is_news or configuration.extenders != now.extenders
 
@@ -199,11 +202,21 @@ async def live_mirror(
             if running.done():
                 await running
                 raise Fault(f"the cluster could not be listed; {NOT_LISTED}")
+            if readers := sorted({each.plugin.name for each in _readers(core)}):
+                _log.info(
+                    "Plugins of the page fetch data by themselves, beside those of a scheduler",
+                    plugins=", ".join(readers),
+                )
             yield mirror
         finally:
             ready.cancel()
             scheduler.stop()
             await asyncio.wait([running])
+
+
+def _readers(core: Core) -> list[Instance]:
+    """Instances with a background task that fetches."""
+    return [each for each in core.assembly.current.instances.values() if each.published]
 
 
 async def _never() -> None:

@@ -17,6 +17,8 @@ from mooring.base.clock import timestamp
 from mooring.base.errors import MooringError, OperatorMistake
 from mooring.base.log import Log
 from mooring.config import Configuration
+from mooring.framework.plugin_files import bring_back, plugin_modules
+from mooring.framework.registry import Registry
 
 LOOK_SECONDS = 2.0
 
@@ -48,8 +50,8 @@ class ReadConfiguration(NamedTuple):
     origin: Origin
     content: Any
     """Compared with what was found before."""
-    load: Callable[[], Configuration]
-    """Raises `OperatorMistake` where it is invalid, or names plugins that are not known here."""
+    load: Callable[[], tuple[Configuration, Registry]]
+    """And the plugins that it names. Raises `OperatorMistake` where it is invalid, or names some that are not known."""
     file: str = ""
 
 
@@ -62,7 +64,7 @@ class Adopting(Protocol):
 
     used: UsedConfiguration
 
-    async def adopt(self, configuration: Configuration, used: UsedConfiguration) -> None:
+    async def adopt(self, configuration: Configuration, registry: Registry, used: UsedConfiguration) -> None:
         """Decide with this one from now on. Raises `OperatorMistake` or `Fault`; then nothing has changed."""
         ...
 
@@ -95,9 +97,12 @@ class ConfigurationFollower:
         # Also where it fails: the same content is not tried again and again.
         self._content = found.content
         used = UsedConfiguration(origin=found.origin, file=found.file, since=self._now())
+        known = plugin_modules()
         try:
-            await self._mirror.adopt(await asyncio.to_thread(found.load), used)
+            configuration, registry = await asyncio.to_thread(found.load)
+            await self._mirror.adopt(configuration, registry, used)
         except MooringError as error:
+            bring_back(known)
             self._mirror.not_adopted(_reason(error))
             _log.warning("The page keeps its earlier configuration", err=_reason(error))
 

@@ -22,6 +22,17 @@ CHOSEN = ("waiting on permit", "binding")
 Document = dict[str, Any]
 
 
+class DecidesBy(NamedTuple):
+    """How a scheduler decides."""
+
+    configuration: Document | None = None
+    """None: it is not known."""
+    gates: Mapping[str, bool] = {}
+    """The feature gates that are not as by default."""
+    plugin_paths: Mapping[str, str] = {}
+    """By plugin that is not installed: what `--plugins` named, an absolute path or module:Class."""
+
+
 class Recorded(NamedTuple):
     """What the schedulers of this user know about a pod."""
 
@@ -30,10 +41,8 @@ class Recorded(NamedTuple):
     """Sentences: why a scheduler could not add more."""
     is_silent: bool
     """A scheduler runs, and returned nothing about pods."""
-    configuration: Document | None
+    decides_by: DecidesBy = DecidesBy()
     """Of the scheduler that serves the pod."""
-    gates: Mapping[str, bool] = {}
-    """The feature gates of that scheduler that are not as by default."""
 
     @property
     def problem(self) -> str | None:
@@ -63,9 +72,9 @@ def recorded(
     with of_this_version():
         found = _known_by(responses, pod.uid)
         silence = [_silence(each) for each in responses if "heldUp" in each or "error" in each]
-        configuration, gates = configuration_of(responses, pod)
+        decides_by = decides_by_of(responses, pod)
     is_silent = "decision" not in found and "gating" not in found and (bool(silence) or is_unresponsive)
-    return Recorded(found, [*silence, *problems], is_silent, configuration, gates)
+    return Recorded(found, [*silence, *problems], is_silent, decides_by)
 
 
 def explained(
@@ -102,16 +111,20 @@ def of_this_version() -> Iterator[None]:
         ) from error
 
 
-def configuration_of(responses: Sequence[Document], pod: Pod) -> tuple[Document | None, dict[str, bool]]:
-    """Of the scheduler here that serves the pod, and its feature gates that are not as by default.
-
-    Of a pod that none of them serves: of the first.
-    """
+def decides_by_of(responses: Sequence[Document], pod: Pod) -> DecidesBy:
+    """How the scheduler here decides that serves the pod; where none of them does: the first."""
     found = [response for response in responses if response.get("configuration")]
     serving = [response for response in found if pod.spec.scheduler_name in _names(response["configuration"])]
     for response in serving or (found if served_by(responses) else ()):
-        return dict(response["configuration"]), dict(response.get("featureGates", ()))
-    return None, {}
+        return decides_by(response)
+    return DecidesBy()
+
+
+def decides_by(response: Document) -> DecidesBy:
+    """Of a response with a configuration."""
+    return DecidesBy(
+        dict(response["configuration"]), dict(response.get("featureGates", ())), dict(response.get("pluginPaths", ()))
+    )
 
 
 def _names(configuration: Document) -> list[str | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,8 @@ from mooring.config.as_v1 import as_v1
 from mooring.engine import explanations
 from mooring.framework import FeatureGates
 from mooring.framework.events import NODE_ADDED, TAINTS_OF_NEW_NODES
+from mooring.framework.plugin_files import code_digest, is_module_path
+from mooring.framework.registry import Registry
 from mooring.queue import QueuedPodInfo, SchedulingQueue
 from mooring.scheduler.cycle.binding_cycle import BindingCycles
 from mooring.scheduler.cycle.permit import PermitRoom
@@ -42,7 +45,7 @@ class Queries:
         bindings: BindingCycles,
         preemption: Preemption,
         clock: Clock,
-        configuration: Callable[[], Configuration],
+        in_force: Callable[[], tuple[Configuration, Registry]],
         gates: FeatureGates,
     ) -> None:
         self._state = state
@@ -54,7 +57,7 @@ class Queries:
         self._bindings = bindings
         self._preemption = preemption
         self._clock = clock
-        self._configuration = configuration
+        self._in_force = in_force
         self._gates = gates
 
     def sizes(self) -> list[Sizes]:
@@ -78,8 +81,11 @@ class Queries:
             if plugins := self._explanations(request["explain"]):
                 response["plugins"] = plugins
         if request.get("configuration"):
-            response["configuration"] = as_v1(self._configuration())
+            configuration, registry = self._in_force()
+            response["configuration"] = as_v1(configuration)
             response["featureGates"] = self._gates.changed()
+            response["pluginPaths"] = _paths(configuration, registry)
+            response["pluginCode"] = code_digest()
         return response
 
     def _queued_pods(self) -> dict[str, dict[str, Any]]:
@@ -152,3 +158,12 @@ class Queries:
             for plugin in sorted(waiting.rejectors)
             for hint in hints.get(plugin, ())
         ]
+
+
+def _paths(configuration: Configuration, registry: Registry) -> dict[str, str]:
+    """By plugin: the file, folder or module:Class that `--plugins` named; without those that are installed."""
+    used = sorted({name for profile in configuration.profiles for name in profile.used_plugins})
+    entries = [entry for name in used if (entry := registry.get(name)) is not None]
+    return {
+        entry.name: path if is_module_path(path) else os.path.abspath(path) for entry in entries for path in entry.paths
+    }

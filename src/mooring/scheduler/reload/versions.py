@@ -99,7 +99,7 @@ class Versions:
         """`between_cycles` returns while no pod is being decided; what follows without an await precedes the next."""
         self.configuration = configuration
         self.number = 1
-        self._registry = registry
+        self.registry = registry
         self._assembly = assembly
         self._services = services
         self._informers = services.informers
@@ -117,7 +117,7 @@ class Versions:
         async with self._taking_over:
             if self._is_in_force(configuration, registry):
                 return UNCHANGED
-            if problems := needs_restart((self.configuration, self._registry), (configuration, registry)):
+            if problems := needs_restart((self.configuration, self.registry), (configuration, registry)):
                 raise OperatorMistake("the new configuration changes what only a restart can change.", problems)
             try:
                 assembly = await self._prepared(configuration, registry)
@@ -139,7 +139,7 @@ class Versions:
             found = [known.get(name) for profile in configuration.profiles for name in profile.used_plugins]
             return [entry.cls if entry is not None else None for entry in found]
 
-        return configuration == self.configuration and classes(registry) == classes(self._registry)
+        return configuration == self.configuration and classes(registry) == classes(self.registry)
 
     # Before the switch: all that can fail, and all that takes time
 
@@ -186,7 +186,7 @@ class Versions:
         old = self._assembly.replace(assembly)
         built = [each for key, each in assembly.instances.items() if old.instances.get(key) is not each]
         gone = [each for key, each in old.instances.items() if assembly.instances.get(key) is not each]
-        self.configuration, self._registry = configuration, registry
+        self.configuration, self.registry = configuration, registry
         self.number += 1
         parts = self._switched
         parts.reporter.adopt(assembly.profiles)
