@@ -158,6 +158,7 @@ WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "another kind": ({"kind": "OtherArgs"}, "kind", 'has to match plugin args: must be "WideArgs"'),
     "another group": ({"apiVersion": "v1"}, "apiVersion", f'must be "{V1}"'),
+    "a list as a group": ({"apiVersion": ["v1"]}, "apiVersion", f'must be "{V1}"'),
 }
 
 

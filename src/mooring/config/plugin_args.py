@@ -78,7 +78,7 @@ def check_header(plugin: str, tree: Tree, problems: Problems) -> None:
     kind, version = tree.get("kind"), tree.get("apiVersion")
     if kind is not None and kind.value not in ("", f"{plugin}Args"):
         problems.error(kind, f'has to match plugin args: must be "{plugin}Args", got {kind.shown()}')
-    if version is not None and version.value not in {f"{GROUP}/{each}" for each in VERSIONS}:
+    if version is not None and version.value not in [f"{GROUP}/{each}" for each in VERSIONS]:
         problems.error(version, f'must be "{GROUP}/v1", got {version.shown()}')
 
 

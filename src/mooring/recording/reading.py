@@ -15,16 +15,17 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from mooring.base.errors import OperatorMistake
-from mooring.base.nesting import Decoder
+from mooring.base.nesting import Decoder, decode
 from mooring.framework import FeatureGates
 from mooring.framework.gate_table import GATES
 from mooring.objects import Node, Pod
 from mooring.objects.meta import KubeObject
 from mooring.recording import rows
-from mooring.recording.file_format import header_of, members, read_header
+from mooring.recording.file_format import damaged, header_of, members, read_header, rows_of
 from mooring.recording.ledger import KindKey, Ledger
 
 K = TypeVar("K", bound=KubeObject)
+R = TypeVar("R")
 CHECKPOINTS = 8
 """States that are kept: most readers go forward, or a little back."""
 
@@ -54,21 +55,25 @@ class RecordedDecision(msgspec.Struct, frozen=True, gc=False):
 class RecordedState:
     """The cluster as the scheduler saw it when it decided."""
 
-    def __init__(self, ledger: Ledger, profiles: Sequence[str]) -> None:
+    def __init__(self, ledger: Ledger, profiles: Sequence[str], path: Path | str = "") -> None:
         self.ledger = ledger
         self.profiles = profiles
+        self._path = path
 
     def nodes(self) -> list[Node]:
         """In the order of the node table."""
         ordered = sorted(self.ledger.nodes.values(), key=lambda found: found[0])
-        return [_node_decoder.decode(raw) for _, raw in ordered]
+        with rows_of(self._path):
+            return [_node_decoder.decode(raw) for _, raw in ordered]
 
     def pods(self) -> list[Pod]:
         """Those that were assumed are on their node, and nominations are in the status."""
-        return [self._pod(uid) for uid in self.ledger.pods]
+        with rows_of(self._path):
+            return [self._pod(uid) for uid in self.ledger.pods]
 
     def pod(self, uid: str) -> Pod | None:
-        return self._pod(uid) if uid in self.ledger.pods else None
+        with rows_of(self._path):
+            return self._pod(uid) if uid in self.ledger.pods else None
 
     def _pod(self, uid: str) -> Pod:
         pod = _pod_decoder.decode(self.ledger.pod(uid))
@@ -82,9 +87,8 @@ class RecordedState:
 
     def documents(self) -> dict[KindKey, list[dict[str, Any]]]:
         """All other objects, by apiVersion and kind."""
-        return {
-            kind: [msgspec.json.decode(raw) for raw in found.values()] for kind, found in self.ledger.objects.items()
-        }
+        with rows_of(self._path):
+            return {kind: [decode(raw) for raw in found.values()] for kind, found in self.ledger.objects.items()}
 
 
 class _Place(NamedTuple):
@@ -109,6 +113,8 @@ class Recording:
         """What the reader should know: that the file is cut off, that decisions are missing."""
         self.missing = 0
         """Decisions that were dropped while it was recorded."""
+        self._lines: tuple[int, list[bytes]] | None = None
+        """Of the member that was read last: decisions are mostly looked at one after the other."""
         self._states: dict[int, tuple[_Place, Ledger]] = {}
         """By index, the last used last."""
 
@@ -143,7 +149,7 @@ class Recording:
                 headers[segment] = header_of(path, member.lines[0])
             for number, line in enumerate(member.lines):
                 if line.startswith(rows.DECISION_PREFIXES):
-                    row = _decision_decoder.decode(line)
+                    row = _decoded_by(_decision_decoder, path, line)
                     about = row.evidence or row
                     decisions.append(
                         RecordedDecision(
@@ -161,9 +167,11 @@ class Recording:
                         )
                     )
                 elif line.startswith(b'{"row":"configured"') and not headers[segment].configuration:
-                    headers[segment] = _configured(headers[segment], _decoded(path, line))
+                    configured = _decoded(path, line)
+                    if isinstance(configured, rows.Configured):
+                        headers[segment] = _configured(headers[segment], configured)
                 elif line.startswith(b'{"row":"gap"'):
-                    gap: rows.AnyRow = _row_decoder.decode(line)
+                    gap = _decoded(path, line)
                     missing += gap.decisions if isinstance(gap, rows.MissingDecisions) else 0
             is_whole = member.is_whole
             is_closed = bool(member.lines) and member.lines[-1].startswith(b'{"row":"closed"')
@@ -197,9 +205,13 @@ class Recording:
 
     def row(self, index: int) -> rows.Decided | rows.Held:
         decision = self.decisions[index]
-        member = next(members(self.path, decision.member))
-        found = _row_decoder.decode(member.lines[decision.line])
-        assert isinstance(found, rows.Decided | rows.Held)
+        if self._lines is None or self._lines[0] != decision.member:
+            member = next(members(self.path, decision.member), None)
+            self._lines = decision.member, member.lines if member is not None else []
+        lines = self._lines[1]
+        found = _decoded(self.path, lines[decision.line]) if decision.line < len(lines) else None
+        if not isinstance(found, rows.Decided | rows.Held):
+            raise damaged(self.path, f"the row of decision {index} is not there any more")
         return found
 
     def state_at(self, index: int) -> RecordedState:
@@ -217,12 +229,13 @@ class Recording:
         for at, row in self._rows(place):
             if at[1:] >= (wanted.member, wanted.line):
                 break
-            ledger.apply(row)
+            with rows_of(self.path):
+                ledger.apply(row)
             place = at
         self._states[index] = place, ledger
         while len(self._states) > CHECKPOINTS:
             del self._states[next(iter(self._states))]
-        return RecordedState(ledger.copy(), self.headers[wanted.segment].profiles)
+        return RecordedState(ledger.copy(), self.headers[wanted.segment].profiles, self.path)
 
     def history(self) -> Iterator[rows.SegmentHeader | rows.AnyRow]:
         """Everything, in order. A header begins again with an empty state."""
@@ -246,9 +259,8 @@ class Recording:
                 yield place, _decoded(self.path, line)
 
 
-def _configured(header: rows.SegmentHeader, row: rows.AnyRow) -> rows.SegmentHeader:
+def _configured(header: rows.SegmentHeader, row: rows.Configured) -> rows.SegmentHeader:
     """The first segment begins before the scheduler has a configuration."""
-    assert isinstance(row, rows.Configured)
     return msgspec.structs.replace(
         header,
         configuration=row.configuration,
@@ -259,10 +271,14 @@ def _configured(header: rows.SegmentHeader, row: rows.AnyRow) -> rows.SegmentHea
 
 
 def _decoded(path: Path | str, line: bytes) -> rows.AnyRow:
+    return _decoded_by(_row_decoder, path, line)
+
+
+def _decoded_by(decoder: Decoder[R], path: Path | str, line: bytes) -> R:
     try:
-        return _row_decoder.decode(line)
+        return decoder.decode(line)
     except msgspec.DecodeError as error:
-        raise OperatorMistake(f"The recording {path} is damaged: a row cannot be decoded: {error}.") from error
+        raise damaged(path, f"a row cannot be decoded: {error}") from error
 
 
 class _EvidenceLine(msgspec.Struct, array_like=True, gc=False):
@@ -285,7 +301,7 @@ class _DecisionLine(msgspec.Struct, gc=False):
     """A decision; or an attempt that was held, which names its pod itself."""
 
     number: int = 0
-    time: float = 0.0
+    time: rows.Time = 0.0
     pod: str = ""
     uid: str = ""
     outcome: str = rows.HELD

@@ -6,7 +6,7 @@ changes and the decisions, in the order in which the scheduler saw and made them
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -20,6 +20,10 @@ BOUND, REFUSED, PREEMPTED, FAILED, HELD = "bound", "refused", "preempted", "fail
 """How a decision ended: with a node; without one; with victims to evict; by a plugin's error; before it was made."""
 
 
+Time = Annotated[float, msgspec.Meta(ge=0.0, le=253_402_300_799.0)]
+"""In seconds since the epoch, until the end of the year 9999."""
+
+
 class SegmentHeader(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     """The first line of a segment, and so of the file."""
 
@@ -27,7 +31,7 @@ class SegmentHeader(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     version: int = VERSION
     segment: int = 1
     """Counted from the beginning, also when the oldest are gone."""
-    time: float = 0.0
+    time: Time = 0.0
     server: str = ""
     profiles: list[str] = []
     kinds: list[str] = []
@@ -46,8 +50,8 @@ class RecordedRow(
 ):
     """Anything but a header."""
 
-    time: float = 0.0
-    """When the scheduler saw it, in seconds since the epoch."""
+    time: Time = 0.0
+    """When the scheduler saw it."""
 
 
 class Set(RecordedRow, tag="set", kw_only=True, frozen=True):

@@ -77,12 +77,17 @@ class ReplayedState:
     def _open(self, row: rows.Opened) -> None:
         """Nodes get the rows of the table that they had: their order breaks ties."""
         names: dict[int, Node] = {each.place: _node_decoder.decode(each.object) for each in self._opening}
+        places, free = range(row.places), row.freed
+        if row.places > len(self._opening) + len(free) or len(names) < len(self._opening):
+            raise ValueError(f"{row.places} rows of the node table for {len(names)} nodes and {len(free)} free rows")
+        if any(each not in places for each in names) or any(each not in places or each in names for each in free):
+            raise ValueError(f"a node or a free row beyond the {row.places} rows of the node table")
         self._opening.clear()
-        gaps = [place for place in range(row.places) if place not in names]
-        for place in range(row.places):
+        gaps = [place for place in places if place not in names]
+        for place in places:
             node = names.get(place) or Node(metadata=ObjectMeta(name=f"{_PLACEHOLDER}{place}"))
             self.state.set_node(node)
-        for place in row.freed or gaps:
+        for place in free or gaps:
             self.state.remove_node(f"{_PLACEHOLDER}{place}")
 
     def _set(self, row: rows.Set) -> None:
@@ -137,6 +142,7 @@ class ReplayedState:
             is_confirmation = old is not None and old.assumed_at is not None
             state.set_pod((confirmed(old, pod) if is_confirmation and old is not None else None) or _record(pod))
         elif pod.spec.scheduler_name in self.profiles or uid in self.waiting:
+            _ = pod.template  # numbers that no API server accepts are found here, and not in a plugin
             self.waiting[uid] = pod
             state.set_pending(pod)
             if (record := state.pod(uid)) is not None and record.assumed_at is None:

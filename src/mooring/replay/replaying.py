@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -21,6 +22,7 @@ from mooring.framework import FeatureGates, Pod
 from mooring.framework.registry import Registry
 from mooring.recording import RecordedDecision, Recording, rows
 from mooring.recording.encoding import outcome_of
+from mooring.recording.file_format import damaged, rows_of
 from mooring.replay.replayed_state import ReplayedState
 from mooring.scheduler.loop import Scheduler
 from mooring.scheduler.plugin_runtime.assembly import assemble
@@ -134,7 +136,7 @@ class Replay:
             if not self._is_any_wanted(header.segment):
                 for row in segment:
                     if isinstance(row, rows.Decided | rows.Held):
-                        next(decisions)
+                        next(decisions, None)
                 continue
             loop = VirtualTimeLoop()
             with asyncio.Runner(loop_factory=lambda loop=loop: loop) as runner:  # type: ignore[misc]
@@ -163,6 +165,10 @@ class Replay:
     def note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
+
+    @property
+    def path(self) -> Path | str:
+        return self._recording.path
 
     @property
     def configuration(self) -> Configuration | None:
@@ -210,14 +216,16 @@ class _SegmentReplay:
             for row in segment:
                 self._let_time_pass(row.time)
                 if isinstance(row, rows.Decided | rows.Held):
-                    recorded = next(decisions)
+                    recorded = next(decisions, None)
+                    if recorded is None:
+                        raise damaged(self._replay.path, "it has decisions that do not begin as rows of decisions do")
                     if self._replay.wanted(recorded):
                         found.append(self._again(recorded, row))
                         count += 1
                         progress(len(found))
                         if count % YIELD_EVERY == 0:
                             await asyncio.sleep(0)
-                    self._state.apply(row)
+                    self._apply(row)
                 elif isinstance(row, rows.Configured):
                     self._adopt(row)
                 else:
@@ -225,9 +233,13 @@ class _SegmentReplay:
                         await self._unreserve(row.uid)
                     elif isinstance(row, rows.Deleted):
                         self._reserved.pop(row.uid, None)
-                    self._state.apply(row)
+                    self._apply(row)
         finally:
             await self._scheduler.shutdown.run()
+
+    def _apply(self, row: rows.AnyRow) -> None:
+        with rows_of(self._replay.path):
+            self._state.apply(row)
 
     async def _build(self, document: dict[str, Any], profiles: list[str]) -> None:
         recorded = self._replay.load(document)
@@ -296,6 +308,8 @@ class _SegmentReplay:
         if row.is_limited:
             return ReplayedDecision(**was, skipped=LIMITED)
         evidence = row.evidence
+        with rows_of(self._replay.path):
+            was_decided = evidence.node, outcome_of(evidence), _plan(evidence)
         pod = self._state.waiting.get(evidence.uid)
         if pod is None:
             return ReplayedDecision(**was, skipped=UNKNOWN)
@@ -307,7 +321,6 @@ class _SegmentReplay:
         decision = self._decide(profile, pod, evidence, self._cache)
         would = decision.record()
         kind = outcome_of(would)
-        was_decided = evidence.node, outcome_of(evidence), _plan(evidence)
         differs = (decision.node, kind, _plan(would)) != was_decided
         move = self._explained(decision, evidence, recorded) if differs else None
         if decision.node is not None and decision.node == evidence.node and reserve(profile, decision) is None:
