@@ -316,3 +316,11 @@ def test_an_unreachable_cluster_is_a_fault(mooring: Mooring):
     result = mooring("fit", "pod.yaml", "--kubeconfig", write("kubeconfig", NOWHERE))
     assert (result.code, result.out) == (1, "")
     assert "127.0.0.1:1" in result.err
+
+
+@pytest.mark.parametrize("command", [("simulate", "--workload"), ("capacity", "--node=cpu=4,memory=8Gi")])
+def test_columns_of_a_trace_that_are_not_read_are_named(mooring: Mooring, command: tuple[str, ...]):
+    write("typed.csv", "arrival,cpu,memroy\n0,1,100Gi\n")
+    result = mooring(*command, "typed.csv", "--nodes=1")
+    assert result.code == 0
+    assert 'typed.csv: column "memroy" is not read. Did you mean "memory"?' in result.err

@@ -119,6 +119,7 @@ def capacity(
         if workload is not None
         else Workload([])
     )
+    print_notes(arrivals.notes)
     try:
         result = run(
             cluster,

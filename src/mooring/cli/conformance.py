@@ -71,11 +71,11 @@ def conformance(
 ) -> int:
     """Decide cases and compare with what kube-scheduler decided. Ends with 1 if any differs.
 
-    FILES hold one {"case": …, "expect": …} a line and may be compressed (.gz, .xz); without any, all recorded cases are
-    run: 4,800 of kube-scheduler, then those of the community plugins. With --against, fresh random cases are decided by
-    the real kube-scheduler (scripts/build-recorder builds the program), and a case that differs is made small and
-    written to a file that this command can run again. Families of community plugins, and gang, are decided by
-    recorders of their own, and are run where --family names them.
+    FILES hold one {"case": …, "expect": …} a line and may be compressed (.gz, .xz); without any, all 9,300 recorded
+    cases are run: those of kube-scheduler, then those of its pod groups and of community plugins. With --against, fresh
+    random cases are decided by the real kube-scheduler (scripts/build-recorder builds the program), and a case that
+    differs is made small and written to a file that this command can run again. Families of community plugins, and
+    gang, are decided by recorders of their own, and are run where --family names them.
 
     With --slow, hostile pods are made and changed towards slower ones. The slowest decision of each plugin is printed
     with its CPU time and, with --against, kube-scheduler's for the same pod; one that takes more than a second and ten

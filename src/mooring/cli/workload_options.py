@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from mooring.base.errors import OperatorMistake, Problem
+from mooring.cli.cluster_source import print_notes
 
 if TYPE_CHECKING:
     from mooring.simulator import Cluster, Workload
@@ -45,7 +46,9 @@ class WorkloadSource(NamedTuple):
         from mooring.simulator import Workload
 
         if self.file is not None:
-            return Workload.read(self.file, cluster=cluster, columns=self.columns)
+            workload = Workload.read(self.file, cluster=cluster, columns=self.columns)
+            print_notes(workload.notes)
+            return workload
         return Workload.generate(self.pods, seed=self.seed or 0) if self.pods is not None else Workload([])
 
 

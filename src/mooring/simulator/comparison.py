@@ -59,6 +59,9 @@ class SimulationComparison:
         """Until then both runs are alike: its cause is the configuration alone."""
         return min(self.moves(name), key=lambda move: move.at, default=None)
 
+    def __repr__(self) -> str:
+        return f"<comparison of {', '.join(f'{name}: {result!r}' for name, result in self.results.items())}>"
+
     def _repr_html_(self) -> str:
         from mooring.simulator.html_report import comparison_fragment
 

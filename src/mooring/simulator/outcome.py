@@ -156,7 +156,16 @@ class SimulationResult(msgspec.Struct):
             "spread_zone_skew_max": max((each.zone_skew for each in spread), default=None),
         }
 
+    def __repr__(self) -> str:
+        bound = len(self.bound)
+        counts = f"{bound:,} bound, {len(self.pods) - bound:,} pending, {self.preemptions:,} preempted"
+        return f"<simulation of {len(self.pods):,} pods: {counts}{', interrupted' if self.is_interrupted else ''}>"
+
     # For notebooks
+
+    def frame(self) -> Any:
+        """The same as `pods_frame`."""
+        return self.pods_frame()
 
     def pods_frame(self) -> Any:
         """A polars DataFrame with a row for each pod."""

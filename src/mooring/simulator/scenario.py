@@ -8,6 +8,7 @@ from typing import Any, overload
 
 import msgspec
 
+from mooring.base.errors import OperatorMistake
 from mooring.objects import Node, Pod
 from mooring.objects.meta import KubeObject
 
@@ -32,6 +33,8 @@ class Cluster(msgspec.Struct, frozen=True):
         """A cluster file or a snapshot. All that is wrong in it is reported at once, as an OperatorMistake."""
         from mooring.simulator.cluster_files import read_cluster
 
+        if not isinstance(path, str | Path):
+            raise OperatorMistake(f"Cluster.read reads a file, got a {type(path).__name__}.")
         return read_cluster(str(path))
 
     @staticmethod
@@ -48,6 +51,8 @@ class Cluster(msgspec.Struct, frozen=True):
         """`node-1` to `node-N`, of 4 CPU and 16 GiB each."""
         from mooring.simulator.cluster_files import plain_cluster
 
+        if count < 0:
+            raise OperatorMistake(f"A cluster cannot have {count} nodes.")
         return plain_cluster(count)
 
     @staticmethod
@@ -70,6 +75,9 @@ class Cluster(msgspec.Struct, frozen=True):
         """The same cluster, with further objects. Those of a kind that it has are the new ones."""
         return msgspec.structs.replace(self, documents={**self.documents, **documents}) if documents else self
 
+    def __repr__(self) -> str:
+        return f"<cluster of {len(self.nodes):,} nodes and {len(self.pods):,} pods>"
+
     def _repr_html_(self) -> str:
         from mooring.simulator.html_report import cluster_fragment
 
@@ -90,6 +98,12 @@ class Cluster(msgspec.Struct, frozen=True):
         return found
 
 
+def check_cluster(cluster: object, called: str) -> None:
+    """Arguments in another order would fail far from the mistake. `called` shows the right one."""
+    if not isinstance(cluster, Cluster):
+        raise OperatorMistake(f"{called}: the first argument must be a Cluster, got a {type(cluster).__name__}.")
+
+
 class Arrival(msgspec.Struct, frozen=True, gc=False):
     """A pod that is created at a moment, in seconds from the beginning."""
 
@@ -102,10 +116,14 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
 class Workload(Sequence[Arrival]):
     """Pods that arrive, in any order."""
 
-    def __init__(self, arrivals: Sequence[Arrival], documents: Documents | None = None) -> None:
+    def __init__(
+        self, arrivals: Sequence[Arrival], documents: Documents | None = None, notes: Sequence[str] = ()
+    ) -> None:
         """`documents` are further objects of its manifests, which the cluster has from the beginning."""
         self.arrivals = arrivals
         self.documents: Documents = documents or {}
+        self.notes = notes
+        """What the reader of a trace should know, such as columns that are not read."""
 
     @staticmethod
     def read(path: str | Path, *, cluster: Cluster | None = None, columns: Mapping[str, str] | None = None) -> Workload:
@@ -115,7 +133,21 @@ class Workload(Sequence[Arrival]):
         """
         from mooring.simulator.workload_files import read_workload
 
+        if not isinstance(path, str | Path):
+            raise OperatorMistake(
+                f"Workload.read reads a file, got a {type(path).__name__}; Workload.from_frame reads a data frame."
+            )
         return read_workload(str(path), cluster, columns or {})
+
+    @staticmethod
+    def from_frame(frame: Any, *, columns: Mapping[str, str] | None = None) -> Workload:
+        """A row for each pod: a data frame of pandas, Polars, PyArrow or others, or a mapping of columns.
+
+        The columns are those of a trace; `columns` maps our names to those of the frame.
+        """
+        from mooring.simulator.traces import read_trace_frame
+
+        return read_trace_frame(frame, columns)
 
     @staticmethod
     def generate(
@@ -161,7 +193,7 @@ class Workload(Sequence[Arrival]):
     def __getitem__(self, index: slice) -> Workload: ...
     def __getitem__(self, index: int | slice) -> Arrival | Workload:
         if isinstance(index, slice):
-            return Workload(self.arrivals[index], self.documents)
+            return Workload(self.arrivals[index], self.documents, self.notes)
         return self.arrivals[index]
 
     def _repr_html_(self) -> str:

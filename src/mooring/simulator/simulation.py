@@ -41,7 +41,7 @@ from mooring.simulator.influence import InfluenceCounts
 from mooring.simulator.move_explainer import Baseline, MoveExplainer
 from mooring.simulator.outcome import PluginFaults, PodOutcome, ResourceUse, SimulatedEviction, SimulationResult
 from mooring.simulator.outside_data import OutsideData
-from mooring.simulator.scenario import Arrival, Cluster, Workload
+from mooring.simulator.scenario import Arrival, Cluster, Workload, check_cluster
 from mooring.simulator.serving_profiles import (
     for_one_moment,
     for_simulation,
@@ -116,6 +116,7 @@ def simulate(
     An iterator yields pods in the order of time, under names of their own. Its next one is read when the one before has
     arrived: so pods can arrive until one is refused.
     """
+    check_cluster(cluster, "simulate(cluster, workload)")
     if isinstance(workload, Workload):
         cluster = cluster.with_documents(workload.documents)
     _check_pods(cluster, [] if isinstance(workload, Iterator) else workload)

@@ -1,7 +1,7 @@
-"""Workloads from traces: files with a row for each pod, as CSV, JSON or Parquet.
+"""Workloads from traces: files with a row for each pod, as CSV, JSON or Parquet, and data frames.
 
-The columns are those of `trace_rows`; others are left out. A JSON file is an array of objects, or has an object in each
-line. All bad rows are reported up to a limit, each with its line (or its number in the file) and column.
+The columns are those of `trace_rows`; others are left out, and noted. A JSON file is an array of objects, or has an
+object in each line. All bad rows are reported up to a limit, each with its line (or its number in the file) and column.
 """
 
 from __future__ import annotations
@@ -21,11 +21,15 @@ from mooring.base.nesting import decode
 from mooring.objects.names import label_value, qualified_name
 from mooring.objects.quantity import BadQuantity, exact
 from mooring.objects.requests import is_counted
+from mooring.simulator.data_frames import columns_of
 from mooring.simulator.parquet_files import polars
-from mooring.simulator.scenario import Arrival
+from mooring.simulator.scenario import Arrival, Workload
 from mooring.simulator.text_files import binary_file, readable, text_file, uncompressed_name
 from mooring.simulator.trace_rows import ARRIVAL, COLUMNS, DEFAULT_NAMESPACE, TraceRow, arrivals_of
 
+MOST_NAMED = 10
+"""So many columns that are not read are named."""
+NATIVE = ("cpu", "memory", "ephemeral-storage")
 MOST_PROBLEMS = 20
 """So many bad rows are listed."""
 _ROWS_AT_ONCE = 10_000
@@ -38,26 +42,32 @@ Place = tuple[str, int]
 """`line` or `row`, and its number."""
 
 
-def read_trace_file(path: str, columns: Mapping[str, str] | None = None) -> list[Arrival]:
+def read_trace_file(path: str, columns: Mapping[str, str] | None = None) -> Workload:
     """The pods of a trace, by the end of its name. `columns` maps our names of columns to those of the file."""
     name, reading = uncompressed_name(path), _Reading(path, columns or {})
     if name.endswith(".csv"):
         with text_file(path) as lines:
-            return reading.arrivals(_csv_cells(lines, reading))
+            return reading.workload(_csv_cells(lines, reading))
     with readable(path, "The trace"):
         if name.endswith(".parquet"):
-            return reading.arrivals(_parquet_cells(path, reading))
+            return reading.workload(_parquet_cells(path, reading))
         if name.endswith(".json"):
             with binary_file(path) as file:
-                return reading.arrivals(_json_cells(file.read(), reading))
+                return reading.workload(_json_cells(file.read(), reading))
         with binary_file(path) as file:
-            return reading.arrivals(_json_lines_cells(file, reading))
+            return reading.workload(_json_lines_cells(file, reading))
 
 
 def read_trace(lines: Iterable[str], source: str, columns: Mapping[str, str] | None = None) -> list[Arrival]:
     """The pods of the lines of a CSV file."""
     reading = _Reading(source, columns or {})
     return reading.arrivals(_csv_cells(lines, reading))
+
+
+def read_trace_frame(frame: Any, columns: Mapping[str, str] | None = None) -> Workload:
+    """The pods of a data frame."""
+    reading = _Reading("the data frame", columns or {})
+    return reading.workload(_frame_cells(frame, reading))
 
 
 # The formats: each yields the cells of its rows
@@ -127,6 +137,14 @@ def _parquet_cells(path: str, reading: _Reading) -> Iterator[tuple[Cells, Place]
         yield cells, ("row", number)
 
 
+def _frame_cells(frame: Any, reading: _Reading) -> Iterator[tuple[Cells, Place]]:
+    table = columns_of(frame)
+    reading.name_columns(list(table))
+    names = reading.needed(table)
+    for number, values in enumerate(zip(*(table[name] for name in names), strict=True), start=1):
+        yield dict(zip(names, values, strict=True)), ("row", number)
+
+
 # The columns, whatever the format
 
 
@@ -137,6 +155,8 @@ class _Reading:
         self.source = source
         self._columns = columns
         self._present: set[str] = set()
+        self._columns_of_file: list[str] = []
+        """The columns of the file, in its order; `notes` leaves those out that are read."""
         self._names: dict[str, str] = {}
         """Our name of each column → its name in the file."""
         self._resources: list[str] = []
@@ -170,6 +190,8 @@ class _Reading:
             mapped = [ours for ours, name in self._columns.items() if name == theirs]
             if theirs not in self._present and (mapped or theirs not in self._columns):
                 self._name_column(theirs, mapped or [theirs])
+            if theirs not in self._present:
+                self._columns_of_file.append(theirs)
             self._present.add(theirs)
         if is_first and ARRIVAL not in self._names:
             self._check_mapped(present)
@@ -183,6 +205,18 @@ class _Reading:
             if ours not in COLUMNS and is_counted(ours):
                 self._resources.append(ours)
                 self._requests.clear()
+
+    def notes(self) -> list[str]:
+        """The columns that are not read: one by one where another name was meant, the others together."""
+        known = set(self.needed(self._present))
+        unknown = [name for name in self._columns_of_file if name not in known]
+        meant = {name: _meant(name, self._names) for name in unknown}
+        notes = [f'{self.source}: column "{name}" is not read.{hint}' for name, hint in meant.items() if hint]
+        others = [name for name, hint in meant.items() if not hint]
+        if others:
+            more = f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
+            notes.append(f"{self.source}: columns that are not read: {', '.join(others[:MOST_NAMED])}{more}.")
+        return notes
 
     def needed(self, present: Iterable[str]) -> list[str]:
         """Those columns that are read."""
@@ -204,6 +238,10 @@ class _Reading:
     def is_full(self) -> bool:
         """So many problems were found that the rest is not read."""
         return len(self._problems) >= MOST_PROBLEMS
+
+    def workload(self, cells: Iterator[tuple[Cells, Place]]) -> Workload:
+        arrivals = self.arrivals(cells)
+        return Workload(arrivals, notes=self.notes())
 
     def arrivals(self, cells: Iterator[tuple[Cells, Place]]) -> list[Arrival]:
         """The pods of all rows. Where arrivals are timestamps, time begins with the earliest."""
@@ -323,6 +361,13 @@ class _Reading:
             self._problems.append(Problem(where, message, number))
         else:
             self._problems.append(Problem(f"row {number}" if column is None else f"row {number}, {where}", message))
+
+
+def _meant(name: str, read: Collection[str]) -> str:
+    """Which column was probably meant, among those that the file lacks."""
+    if "gpu" in name.lower() and "/" not in name:
+        return ' Did you mean "nvidia.com/gpu"? Resources other than cpu, memory and ephemeral-storage have a domain.'
+    return did_you_mean(name, [each for each in (*COLUMNS, *NATIVE) if each not in read])
 
 
 class _Bad(ValueError):

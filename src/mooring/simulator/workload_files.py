@@ -22,7 +22,7 @@ TRACES = (".csv", ".parquet", ".jsonl", ".ndjson")
 def read_workload(path: str, cluster: Cluster | None, columns: Mapping[str, str]) -> Workload:
     """The pods of a file; `columns` maps our names of a trace's columns to those of the file."""
     if is_trace(path, columns):
-        return Workload(read_trace_file(path, columns))
+        return read_trace_file(path, columns)
     if columns:
         ends = ", ".join((*TRACES, ".json"))
         raise OperatorMistake(

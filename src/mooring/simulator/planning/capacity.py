@@ -32,7 +32,7 @@ from mooring.simulator.configurations import AnyConfiguration, PluginSource, con
 from mooring.simulator.outcome import NOT_TRIED, SimulationResult
 from mooring.simulator.outside_data import OutsideData
 from mooring.simulator.planning.node_kinds import NodeKind, read_node_kind
-from mooring.simulator.scenario import Arrival, Cluster, Workload
+from mooring.simulator.scenario import Arrival, Cluster, Workload, check_cluster
 from mooring.simulator.serving_profiles import profile_names, unserved_note
 from mooring.simulator.simulation import Ties, simulate
 
@@ -147,6 +147,7 @@ def capacity(
     are pending in the cluster are to be placed, too, if a profile serves them; otherwise they only compete.
     `outside_data` is what plugins fetched of other systems; None: nothing of it is known.
     """
+    check_cluster(cluster, "capacity(cluster, workload, kinds)")
     if isinstance(workload, Workload):
         cluster = cluster.with_documents(workload.documents)
     chosen = [read_node_kind(each, cluster) if isinstance(each, str) else each for each in kinds]

@@ -21,7 +21,7 @@ from mooring.simulator.configurations import AnyConfiguration, PluginSource, con
 from mooring.simulator.outcome import NOT_TRIED, SimulationResult
 from mooring.simulator.outside_data import OutsideData
 from mooring.simulator.planning.budgets import BudgetCheck, check_budgets
-from mooring.simulator.scenario import Arrival, Cluster
+from mooring.simulator.scenario import Arrival, Cluster, check_cluster
 from mooring.simulator.serving_profiles import profile_names, unserved_reason
 from mooring.simulator.simulation import Ties, simulate
 
@@ -114,7 +114,8 @@ def drain_check(
 
     `outside_data` is what plugins fetched of other systems; None: nothing of it is known.
     """
-    nodes = list(dict.fromkeys(nodes))
+    check_cluster(cluster, "drain_check(cluster, nodes)")
+    nodes = list(dict.fromkeys([nodes] if isinstance(nodes, str) else nodes))
     _check_nodes(cluster, nodes)
     registry = registry if registry is not None else registry_of(plugins, configuration)
     loaded = configured(configuration, registry, plugins, gates)

@@ -23,7 +23,7 @@ from mooring.simulator.manifests import renamed
 from mooring.simulator.outcome import NOT_TRIED
 from mooring.simulator.outside_data import OutsideData
 from mooring.simulator.planning.pod_manifests import read_pod_manifest
-from mooring.simulator.scenario import Arrival, Cluster, Workload
+from mooring.simulator.scenario import Arrival, Cluster, Workload, check_cluster
 from mooring.simulator.serving_profiles import for_one_moment, profile_names, schedulers_of, unserved_note
 from mooring.simulator.simulation import Ties, simulate
 
@@ -100,6 +100,7 @@ def fit(
     `pod` is an object, or the path of a manifest of a Pod or of an owner with a template. `outside_data` is what
     plugins fetched of other systems; None: nothing of it is known.
     """
+    check_cluster(cluster, "fit(cluster, pod)")
     if isinstance(pod, str | Path):
         pod = read_pod_manifest(pod, cluster)
     if isinstance(pod, Workload):
