@@ -112,6 +112,15 @@ def test_whether_a_namespace_pays(before, seconds, is_charged):
     assert (held.penalties.left("tenant") > 0) is is_charged
 
 
+def test_a_namespace_does_not_pay_for_the_objects_of_others():
+    held = overruns(World())
+    held.attempted("shop", 0.001)
+    held.attempted("tenant", 3.0, others_seconds=2.5)
+    assert not held.penalties.left("tenant")
+    held.attempted("tenant", 5.0, others_seconds=2.5)
+    assert held.penalties.left("tenant") == 2.5 * LOST_SHARE
+
+
 def test_attempts_of_long_ago_are_not_compared_with():
     world = World()
     held = overruns(world)

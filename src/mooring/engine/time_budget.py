@@ -18,6 +18,7 @@ import math
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from types import FrameType
 from typing import Any, Protocol
@@ -54,7 +55,17 @@ class RunningCycle(Protocol):
 class TimeBudget:
     """The time for one attempt after the other. It runs while inside; `renew` begins another attempt."""
 
-    __slots__ = ("_last_look", "_spent", "cycle", "exceeded", "is_over", "is_timed", "seconds", "seen")
+    __slots__ = (
+        "_last_look",
+        "_spent",
+        "cycle",
+        "exceeded",
+        "is_over",
+        "is_timed",
+        "others_seconds",
+        "seconds",
+        "seen",
+    )
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -67,6 +78,8 @@ class TimeBudget:
     def renew(self) -> None:
         self._spent = 0.0
         self._last_look = 0.0
+        self.others_seconds = 0.0
+        """Of the time spent, that of which pods and objects of other namespaces are the cause."""
         self.is_over = False
         """More time than the budget was spent: plugins are interrupted."""
         self.seen: list[tuple[ExtensionPoint, str, float]] = []
@@ -78,6 +91,14 @@ class TimeBudget:
     def spent_seconds(self) -> float:
         """The time of this attempt so far, while the budget does not run."""
         return self._spent
+
+    @contextlib.contextmanager
+    def caused_by_others(self, share: float) -> Iterator[None]:
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.others_seconds += share * (time.monotonic() - began)
 
     def __enter__(self) -> None:
         self._last_look = time.monotonic()

@@ -8,7 +8,7 @@ node object alone once they have passed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import cast
 
 import numpy as np
@@ -146,6 +146,10 @@ class EngineWhatIf:
                 eviction.evict(victims, nodes[cannot_stay])
                 is_victim[victims] = True
         return True
+
+    def caused_by_others(self, share: float) -> AbstractContextManager[None]:
+        budget = self._cycle.budget
+        return nullcontext() if budget is None else budget.caused_by_others(share)
 
     def without(self, node: NodeView, pods: Iterable[PlacedPod]) -> AbstractContextManager[Evicted]:
         return self._cycle.state.what_if(node.name, without=pods)

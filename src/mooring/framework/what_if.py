@@ -144,6 +144,13 @@ class WhatIf(Protocol):
         """
         ...
 
+    def caused_by_others(self, share: float) -> AbstractContextManager[None]:
+        """Of the time inside, objects of other namespaces than the pod's are the cause to this share (0 to 1).
+
+        It is left out where the scheduler holds back the pods of namespaces whose attempts take long.
+        """
+        ...
+
     def without(self, node: NodeView, pods: Iterable[PlacedPod]) -> AbstractContextManager[Evicted]:
         """Inside the `with`, these pods are evicted from the node."""
         ...

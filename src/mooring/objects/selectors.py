@@ -35,12 +35,16 @@ class LabelSelector(Wire):
             requirement_matches(part.key, part.operator, part.values, labels) for part in self.match_expressions
         )
 
+    def parts(self) -> Iterator[tuple[str, str, Sequence[str]]]:
+        """The same as requirements, as they are written."""
+        for key, value in self.match_labels.items():
+            yield key, "In", (value,)
+        for part in self.match_expressions:
+            yield part.key, part.operator, part.values
+
     def requirements(self) -> tuple[Requirement, ...]:
         """The same as sorted requirements: equal selectors give equal tuples."""
-        labels: list[Requirement] = [(key, "In", (value,)) for key, value in self.match_labels.items()]
-        return tuple(
-            sorted(labels + [(part.key, part.operator, tuple(sorted(part.values))) for part in self.match_expressions])
-        )
+        return tuple(sorted((key, operator, tuple(sorted(values))) for key, operator, values in self.parts()))
 
 
 def requirement_matches(key: str, operator: str, values: Sequence[str], labels: Labels) -> bool:

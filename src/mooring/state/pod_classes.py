@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import compress
+from itertools import chain, compress
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
 from mooring.framework import BoolArray, IntArray, PodsWhere
-from mooring.objects.selectors import requirement_matches
+from mooring.framework.label_columns import LabelColumns
 
 
 class Selectable(Protocol):
@@ -41,7 +41,6 @@ MOST_INDEXED = 64
 
 FEW_CLASSES = 32
 """More classes than this are matched at once."""
-MOST_COLUMNS = 64
 NO_ROW = -1
 """The row of a pod whose node is not known."""
 
@@ -67,8 +66,8 @@ class _Namespace(Generic[P]):
         self.classes: dict[_Alike, PodClass[P]] = {}
         self._keys: Counter[str] = Counter()
         """How many classes have a label of this key."""
-        self._columns: dict[str, tuple[IntArray, dict[str, int]]] = {}
-        """Per key the codes of the classes' values (0: none), and the code of each; until a class comes or goes."""
+        self._columns: LabelColumns | None = None
+        """The classes' labels; until a class comes or goes."""
         self.pods = 0
         self.read = 0
         """How many pods were gone through one by one since the array was made or had to go."""
@@ -80,7 +79,7 @@ class _Namespace(Generic[P]):
     def add(self, alike: _Alike, labels: Mapping[str, str]) -> PodClass[P]:
         found = self.classes[alike] = PodClass(labels)
         self._keys.update(labels.keys())
-        self._columns.clear()
+        self._columns = None
         return found
 
     def remove(self, alike: _Alike) -> None:
@@ -88,49 +87,16 @@ class _Namespace(Generic[P]):
             self._keys[key] -= 1
             if not self._keys[key]:
                 del self._keys[key]
-        self._columns.clear()
+        self._columns = None
 
     def matching(self, name: str, where: PodsWhere) -> list[PodClass[P]]:
         """The classes that match. Many are matched at once: users choose selectors, and their number."""
         classes = self.classes.values()
         if len(classes) <= FEW_CLASSES:
             return [each for each in classes if where.matches(name, each.labels)]
-        mask: BoolArray | None = None
-        for selector in where.selectors:
-            for requirement in selector:
-                found = self._where(*requirement)
-                mask = found if mask is None else mask & found
-                if not mask.any():
-                    return []
-        return list(classes) if mask is None or mask.all() else list(compress(classes, mask.tolist()))
-
-    def _where(self, key: str, operator: str, values: Sequence[str]) -> BoolArray:
-        """`requirement_matches`, for all classes."""
-        if key not in self._keys:
-            return np.full(len(self.classes), requirement_matches(key, operator, values, {}))
-        column = self._columns.get(key)
-        if column is None:
-            column = self._columns[key] = self._column(key)
-            if len(self._columns) > MOST_COLUMNS:
-                del self._columns[next(iter(self._columns))]
-        codes, code_of = column
-        passes = np.zeros(len(code_of) + 1, np.bool_)
-        passes[0] = requirement_matches(key, operator, values, {})
-        if operator in ("In", "NotIn"):
-            passes[1:] = operator == "NotIn"
-            passes[[code_of[value] for value in values if value in code_of]] = operator == "In"
-        else:
-            passes[1:] = [requirement_matches(key, operator, values, {key: value}) for value in code_of]
-        return passes.take(codes)
-
-    def _column(self, key: str) -> tuple[IntArray, dict[str, int]]:
-        code_of: dict[str, int] = {}
-        codes = np.zeros(len(self.classes), np.intp)
-        for place, each in enumerate(self.classes.values()):
-            value = each.labels.get(key)
-            if value is not None:
-                codes[place] = code_of.setdefault(value, len(code_of) + 1)
-        return codes, code_of
+        if self._columns is None:
+            self._columns = LabelColumns([each.labels for each in classes], self._keys)
+        return list(compress(classes, self._columns.matching(chain.from_iterable(where.selectors)).tolist()))
 
     def changed(self, pods: int) -> None:
         self.pods += pods

@@ -9,6 +9,7 @@ other namespaces lose by that, beside one attempt of each such namespace:
    those pods have a higher priority.
 3. After an attempt of more than a second beside much shorter ones of others, all pods of its namespace wait until the
    time lost is a tenth, or less, of the time that has passed; with several such namespaces, a tenth for all of them.
+   Time of which the objects of other namespaces are the cause (their PodDisruptionBudgets) is left out here.
 
 Where the attempts of all namespaces take long, or only one namespace has pods, nothing changes: the reason is the
 cluster, or a plugin, and nothing would be gained.
@@ -75,17 +76,17 @@ class Overruns(msgspec.Struct):
             self._owed.clear()
         return queued
 
-    def attempted(self, namespace: str, seconds: float) -> None:
-        """An attempt for a pod of this namespace took so long."""
+    def attempted(self, namespace: str, seconds: float, others_seconds: float = 0.0) -> None:
+        """An attempt for a pod of this namespace took so long. Of `others_seconds` other namespaces are the cause."""
         now = self.penalties.clock.monotonic()
         if namespace in self._owed:
             self._owed[namespace] -= seconds
             if self._owed[namespace] <= 0:
                 del self._owed[namespace]
-        if seconds > LONG_SECONDS:
+        if (own := seconds - others_seconds) > LONG_SECONDS:
             others = self._shortest_of_others(namespace, now)
-            if others is not None and seconds > TIMES_OTHERS * others:
-                self.penalties.add(namespace, seconds)
+            if others is not None and own > TIMES_OTHERS * others:
+                self.penalties.add(namespace, own)
         if seconds > TURN_SECONDS:
             self._owed = {
                 other: seconds

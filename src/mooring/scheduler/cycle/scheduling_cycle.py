@@ -142,7 +142,7 @@ class SchedulingCycle:
             self._idle.clear()
             decision = await decide_with(extenders, self._decide, profile, pod, self._state, watch=watch, **inputs)
         if self._budget is not None:
-            self._overruns.attempted(pod.namespace, self._budget.spent_seconds)
+            self._overruns.attempted(pod.namespace, self._budget.spent_seconds, self._budget.others_seconds)
         self._metrics.attempts.decided(profile, decision)
         return decision
 

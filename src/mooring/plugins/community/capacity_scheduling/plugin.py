@@ -47,6 +47,7 @@ from mooring.plugins.community.capacity_scheduling.usage import (
 )
 from mooring.plugins.community.compatibility import Compatibility
 from mooring.plugins.community.preemption_toleration.search import no_victims
+from mooring.plugins.default.default_preemption.budgets import Budgets
 from mooring.plugins.default.default_preemption.plugin import NEVER, NOT_HELPFUL, STILL_TERMINATING, UNDER_WAY
 from mooring.plugins.default.default_preemption.search import NO_VICTIMS
 
@@ -82,7 +83,7 @@ class CapacityScheduling(Plugin):
         # Pods that are being deleted make room for the pod that preempted them, which counts already.
         self._quotas = Quotas(quotas, is_compatible=self._is_compatible)
         self._limits = Limits(self._quotas, self._rules)
-        self._budgets, self._pods, self._preemptions = budgets, pods, preemptions
+        self._budgets, self._pods, self._preemptions = Budgets(budgets), pods, preemptions
 
     def events(self) -> Iterable[Hint]:
         if self._is_compatible:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
 from mooring.base.errors import PluginFault
-from mooring.framework import Candidate, NodeRows, NodeView, Objects, PlacedPod, Pod, Refusal, WhatIf
+from mooring.framework import Candidate, NodeRows, NodeView, PlacedPod, Pod, Refusal, WhatIf
 from mooring.framework.preemption import by_importance
-from mooring.objects.policy import PodDisruptionBudget
 from mooring.objects.requests import Amounts
 from mooring.plugins.community.capacity_scheduling.quotas import Quota
 from mooring.plugins.community.capacity_scheduling.usage import Rules, Usage, plus
 from mooring.plugins.community.preemption_toleration.search import TolerantSearch
+from mooring.plugins.default.default_preemption.budgets import Budgets
 
 EXCEEDED = Refusal("global quota max exceeded")
 MOST_ACROSS = 10
@@ -167,7 +167,7 @@ class QuotaSearch(TolerantSearch):
         self,
         preemptor: Preemptor,
         what_if: WhatIf,
-        budgets: Objects[PodDisruptionBudget],
+        budgets: Budgets,
         every_node: NodeRows,
         refusal_without_victims: Callable[[str, str], Refusal],
         *,

@@ -65,7 +65,7 @@ class PreemptionToleration(DefaultPreemption):
         gates: FeatureGates,
     ) -> None:
         super().__init__(args, budgets, preemptions, groups, gates)
-        self._all_budgets, self._clock = budgets, clock
+        self._clock = clock
         self._tolerations = PreemptionTolerations(classes, pods)
         self._is_compatible = args.compatibility == "scheduler-plugins"
 
@@ -112,7 +112,7 @@ class PreemptionToleration(DefaultPreemption):
         search = TolerantSearch(
             pod,
             what_if,
-            self._all_budgets,
+            self._budgets,
             every_node,
             is_exempt,
             no_victims if self._is_compatible else lambda _node, _pod: NO_VICTIMS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from mooring.framework import (
     Candidate,
     NodeRows,
     NodeView,
-    Objects,
     PlacedPod,
     Pod,
     Refusal,
@@ -20,8 +19,7 @@ from mooring.framework import (
 )
 from mooring.framework.preemption import by_importance
 from mooring.framework.verdicts import NodeRefusals
-from mooring.objects.policy import PodDisruptionBudget
-from mooring.objects.selectors import LabelSelector
+from mooring.plugins.default.default_preemption.budgets import Budgets
 
 IsExempt = Callable[[PlacedPod], bool]
 
@@ -38,18 +36,14 @@ class TolerantSearch:
         self,
         pod: Pod,
         what_if: WhatIf,
-        budgets: Objects[PodDisruptionBudget],
+        budgets: Budgets,
         every_node: NodeRows,
         is_exempt: IsExempt,
         refusal_without_victims: Callable[[str, str], Refusal],
     ) -> None:
         self._pod, self._what_if, self._is_exempt = pod, what_if, is_exempt
         self._refusal_without_victims = refusal_without_victims
-        self._budgets = [
-            (budget, selector)
-            for budget in budgets.all()
-            if (selector := budget.spec.selector) is not None and selector != LabelSelector()
-        ]
+        self._budgets = budgets
         self._refused = NodeRefusals(every_node.names, every_node.rows)
         self.candidates: list[Candidate] = []
         self.faults: dict[str, PluginFault] = {}
@@ -106,15 +100,15 @@ class TolerantSearch:
     def _dry_run(
         self, node: NodeView, potential: Sequence[PlacedPod], leaving: Sequence[PlacedPod]
     ) -> Candidate | None:
-        violating = self._violating(potential)
-        protected = [placed for placed in potential if placed.uid in violating]
-        others = [placed for placed in potential if placed.uid not in violating]
         victims: list[PlacedPod] = []
         with self._what_if.without(node, (*potential, *leaving)) as evicted:
             refusal = self._refusal_without(node)
             if refusal is not None:
                 self._refuse(node, refusal)
                 return None
+            violating = self._violating(potential)
+            protected = [placed for placed in potential if placed.uid in violating]
+            others = [placed for placed in potential if placed.uid not in violating]
             for placed in (*protected, *others):
                 evicted.reprieve(placed)
                 if self._is_victim(node, placed):
@@ -126,22 +120,10 @@ class TolerantSearch:
             victims = by_importance(victims)
         return Candidate(node.name, tuple(victims), self._violations(victims, violating))
 
-    def _violating(self, pods: Iterable[PlacedPod]) -> set[str]:
+    def _violating(self, pods: Sequence[PlacedPod]) -> set[str]:
         """The uids of pods whose eviction, after those before them, would violate a disruption budget."""
-        left = [budget.status.disruptions_allowed for budget, _ in self._budgets]
-        violating = set()
-        for pod in pods:
-            for place, (budget, selector) in enumerate(self._budgets):
-                if (
-                    pod.labels
-                    and budget.namespace == pod.namespace
-                    and selector.matches(pod.labels)
-                    and pod.name not in budget.status.disrupted_pods
-                ):
-                    left[place] -= 1
-                    if left[place] < 0:
-                        violating.add(pod.uid)
-        return violating
+        with self._what_if.caused_by_others(self._budgets.others_share(self._pod.namespace)):
+            return self._budgets.violating_pods(pods)
 
     def _refuse(self, node: NodeView, refusal: Refusal) -> None:
         self._refused.give(np.array([node.row]), refusal)
