@@ -15,9 +15,9 @@ from tests.client.test_reflector import a_list, a_pod, a_status, reflecting
 
 from mooring.base import log
 from mooring.base.clock import ManualClock
-from mooring.base.errors import ApiError
+from mooring.base.errors import ApiError, Unreachable
 from mooring.client import ApiClient, Reflector, outages
-from mooring.client.outages import REMINDER_SECONDS, ROLES_SECONDS, Outage
+from mooring.client.outages import BINDINGS_SECONDS, REMINDER_SECONDS, ROLES_SECONDS, Outage
 from mooring.objects import Kind, KubeObject, Node, Pod
 from mooring.objects.policy import PodDisruptionBudget
 
@@ -33,6 +33,9 @@ FORBIDDEN = (
     403,
     a_status(403, "Forbidden", 'nodes is forbidden: User "u" cannot list resource "nodes" in API group ""'),
 )
+
+
+STARTED = "API server has just started and has not loaded its RBAC rules yet; retrying requests"
 
 
 @pytest.fixture
@@ -112,7 +115,56 @@ async def test_a_server_that_does_not_know_its_roles_yet_is_retried_with_one_lin
         await feed.receives(("listed", ["a"]))
         await server.held.wait()
         assert reflector.problem is None
-    assert logged(lines) == ["API server does not know its RBAC roles yet, as it has just started; retrying requests"]
+    assert logged(lines) == [STARTED]
+
+
+async def cut_off(client: ApiClient, server: FakeServer) -> None:
+    async def cut(request: Any) -> Any:
+        request.transport.abort()
+        return server.plain({})
+
+    server.respond = cut
+    with pytest.raises(Unreachable):
+        await client.get(NODES, "n")
+    server.respond = None
+
+
+async def test_a_server_that_knows_no_binding_yet_is_retried_after_an_outage(client, server, clock, lines):
+    await cut_off(client, server)
+    server.lists += [FORBIDDEN, FORBIDDEN, STARTS, {}]
+    await client.get(NODES, "n")
+    assert logged(lines) == [STARTED]
+    clock.advance(BINDINGS_SECONDS)
+    server.lists += [FORBIDDEN]
+    with pytest.raises(ApiError):
+        await client.get(NODES, "n")
+
+
+async def test_a_right_that_is_missing_after_an_outage_is_one_after_some_seconds(client, server, clock):
+    await cut_off(client, server)
+    server.lists += [FORBIDDEN] * 100
+    began = clock.monotonic()
+    with pytest.raises(ApiError):
+        await client.get(NODES, "n")
+    assert BINDINGS_SECONDS <= clock.monotonic() - began < BINDINGS_SECONDS + 1
+
+
+async def test_a_request_that_admission_refuses_is_not_retried(client, server):
+    await cut_off(client, server)
+    server.lists += [(403, a_status(403, "Forbidden", 'pods "a" is forbidden: exceeded quota: q'))]
+    before = len(server.requests)
+    with pytest.raises(ApiError):
+        await client.get(NODES, "n")
+    assert len(server.requests) == before + 1
+
+
+async def test_a_watch_that_expired_meanwhile_is_listed_again_without_a_word(client, server, feed, lines):
+    server.lists += [a_list(a_pod("a")), a_list(a_pod("b"))]
+    server.watches += [(500, a_status(500)), (410, a_status(410, "Expired", "too old resource version"))]
+    reflector = Reflector(client, Pod, feed)
+    async with reflecting(reflector):
+        await feed.receives(("listed", ["a"]), ("listed", ["b"]))
+    assert [line for line in lines.getvalue().splitlines() if "too old" in line] == []
 
 
 async def test_such_refusals_do_not_count_as_forbidden(server: FakeServer, clock: InstantClock):
@@ -151,14 +203,6 @@ async def test_once_the_connection_was_lost_it_may_be_a_server_that_starts_again
     with pytest.raises(ApiError):
         await client.get(NODES, "n")
     server.lists.clear()
-
-    async def cut(request: Any) -> Any:
-        request.transport.abort()
-        return server.plain({})
-
-    server.respond = cut
-    with pytest.raises(Exception, match="cut"):
-        await client.get(NODES, "n")
-    server.respond = None
+    await cut_off(client, server)
     server.lists += [STARTS, {}]
     await client.get(NODES, "n")

@@ -1,5 +1,5 @@
 """What is logged once for a whole API server, however many kinds are watched on it: that it cannot be reached, and
-that it has just started and does not know its RBAC roles yet."""
+that it has just started and has not loaded its RBAC rules yet."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import re
 from mooring.base.clock import Clock
 from mooring.base.errors import ApiError
 from mooring.base.log import Log
+from mooring.client.rights import missing_rule
 
 REMINDER_SECONDS = 300.0
 """How often a lasting problem is logged again."""
-ROLES_SECONDS = 15.0
-"""So long after a connection was lost, roles that are not found are those of a server that starts."""
+ROLES_SECONDS, BINDINGS_SECONDS = 15.0, 5.0
+"""So long after its first response, roles that are not found are those of a server that starts; and, after an outage,
+so long a missing right is."""
+FORBIDDEN = 403
 _UNKNOWN_ROLE = re.compile(r'\bRBAC: .*rbac\.authorization\.k8s\.io "[^"]*" not found')
 
 _log = Log("client")
@@ -50,26 +53,35 @@ class Outage:
 
 
 class StartingServer:
-    """An API server that has just started refuses everything with 403 for a moment, until it has read its roles.
+    """An API server that has just started refuses everything with 403 for a moment, until it has loaded its RBAC rules.
 
-    A binding to a role that does not exist is refused in the same words, and for good. So such a refusal is one of a
-    server that starts only for some seconds after the connection was lost, or first made.
+    At first it knows no binding, and the refusal is that of a missing right; then it names the roles that it does not
+    find. Both may be true for good. So such a refusal is one of a server that starts only for some seconds after it
+    responded again; and the first kind only where the connection was lost before.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._until: float | None = None
-        """None: no such refusal came since the connection was lost."""
+        self._was_lost = False
+        self._since: float | None = None
+        """When it first responded since the connection was lost; None: not yet."""
+        self._is_logged = False
 
     def connection_lost(self) -> None:
-        self._until = None
+        self._was_lost, self._since, self._is_logged = True, None, False
+
+    def responded(self) -> None:
+        if self._since is None:
+            self._since = self._clock.monotonic()
 
     def refused(self, refusal: ApiError) -> bool:
         """Whether it refused because it starts: the request is retried."""
-        if refusal.code != 403 or not _UNKNOWN_ROLE.search(refusal.message):
+        if self._since is None or refusal.code != FORBIDDEN or missing_rule(refusal.message) is None:
             return False
-        now = self._clock.monotonic()
-        if self._until is None:
-            self._until = now + ROLES_SECONDS
-            _log.warning("API server does not know its RBAC roles yet, as it has just started; retrying requests")
-        return now < self._until
+        names_a_role = _UNKNOWN_ROLE.search(refusal.message) is not None
+        seconds = ROLES_SECONDS if names_a_role else BINDINGS_SECONDS if self._was_lost else 0.0
+        is_starting = self._clock.monotonic() < self._since + seconds
+        if is_starting and not self._is_logged:
+            self._is_logged = True
+            _log.warning("API server has just started and has not loaded its RBAC rules yet; retrying requests")
+        return is_starting

@@ -414,8 +414,12 @@ class Reflector(Generic[T]):
         )
 
     def _refused(self, error: ApiError) -> None:
+        has_expired = error.code == GONE and self._version is not None
         if error.code in (400, GONE, 422) or "Too large resource version" in error.message:
             self._version = None  # the server cannot continue from there (it may be another one, or restored)
+        if has_expired:  # as after an outage, in which others changed objects: the next list has them
+            self._log.v(4).info("Watch expired; listing again", kind=self.kind.name)
+            return
         match error.code:
             case 404:
                 self._lost_kind()

@@ -239,6 +239,7 @@ class Transport:
                 )
                 ended = response.received_at
                 self._contact.set()
+                self._starting.responded()
                 if response.status == FORBIDDEN:
                     is_starting = self._starting.refused(error_of(response.body, FORBIDDEN))
                 if not is_starting:
@@ -302,6 +303,7 @@ class Transport:
             connection, response = await pool.stream(request, context, seconds=seconds, is_urgent=is_urgent)
             ended = pool.loop.time()
             self._contact.set()
+            self._starting.responded()
             refusal = None
             if response.status >= 300:
                 try:
