@@ -143,3 +143,58 @@ def assert_chart_writes_what_the_command_writes(*options: str) -> dict[tuple[str
 def test_helm_lint_passes():
     done = subprocess.run([helm(), "lint", "--strict", str(CHART)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+def notes(folder: Path, *flags: str) -> str:
+    """What `helm install` prints, which `helm template` leaves out: rendered as a template of another name."""
+    chart = folder / "chart"
+    shutil.copytree(CHART, chart)
+    text = (chart / "templates" / "NOTES.txt").read_text(encoding="utf-8")
+    (chart / "templates" / "_notes.tpl").write_text(f'{{{{- define "notes" }}}}{text}{{{{ end }}}}', encoding="utf-8")
+    (chart / "templates" / "notes.yaml").write_text('notes: {{ include "notes" . | quote }}\n', encoding="utf-8")
+    shown_alone = "--show-only=templates/notes.yaml"
+    done = subprocess.run(
+        [helm(), "template", "release", str(chart), f"--namespace={NAMESPACE}", shown_alone, *flags],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    shown: str = yaml.safe_load(done.stdout)["notes"]
+    return shown
+
+
+@pytest.mark.real
+def test_the_notes_name_the_scheduler_and_commands_to_try_it(tmp_path):
+    shown = notes(tmp_path)
+    assert shown.lstrip().startswith("Mooring schedules pods with schedulerName mooring, and leaves all others alone.")
+    for command in (
+        "kubectl rollout status -n mooring-system deployment/mooring",
+        """kubectl run try -n default --image=nginx --overrides='{"spec": {"schedulerName": "mooring"}}'""",
+        "kubectl exec -n mooring-system deployment/mooring -- mooring explain default/try",
+        "mooring doctor --config FILE --as system:serviceaccount:mooring-system:mooring",
+    ):
+        assert f"  {command}\n" in f"{shown}\n"
+
+
+PROFILES = "profiles: [{schedulerName: packing}, {schedulerName: spreading}, {}]"
+
+
+@pytest.mark.real
+def test_the_notes_name_all_profiles_and_the_release(tmp_path):
+    (tmp_path / "values.yaml").write_text(yaml.safe_dump({"config": PROFILES, "name": ""}), encoding="utf-8")
+    shown = notes(tmp_path, f"--values={tmp_path}/values.yaml")
+    assert "schedulerName packing or spreading or default-scheduler" in shown
+    assert "deployment/release" in shown
+
+
+@pytest.mark.real
+def test_the_notes_of_a_shadow_suggest_no_pod(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("scheduler.yaml").write_text(CONFIG, encoding="utf-8")
+    Path("quiet.py").write_text(PLUGIN, encoding="utf-8")
+    options = ("--config=scheduler.yaml", "--plugins=quiet.py", "--as=shadow", "--helm-values")
+    Path("values.yaml").write_text(printed(*options), encoding="utf-8")
+    shown = notes(tmp_path, "--values=values.yaml")
+    assert "beside their scheduler, and writes nothing" in shown
+    assert "kubectl run" not in shown
