@@ -51,6 +51,17 @@ def test_nothing_else_is_downloaded(path):
         assert not re.search(r"\b(?:curl|wget|urlopen|git clone|npm|GONOSUMDB|GONOSUMCHECK|GOFLAGS=-insecure)\b", line)
 
 
+WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
+def test_actions_are_named_by_commit(workflow):
+    """A tag can be moved to other code."""
+    used = re.findall(r"^\s*(?:- )?uses: (.*)$", workflow.read_text(encoding="utf-8"), re.MULTILINE)
+    assert used
+    assert [each for each in used if not re.fullmatch(r"[\w-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", each)] == []
+
+
 LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
 
 

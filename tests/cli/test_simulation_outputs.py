@@ -112,6 +112,11 @@ def test_a_report_is_one_page_that_needs_nothing_else(mooring: Mooring, trace: s
     assert re.findall(r"""(?:src|href)=|url\(|@import|<script|<link""", page) == []
     assert set(re.findall("https?://[^\"'< ]+", page)) == {"http://www.w3.org/2000/svg"}
     assert "prefers-color-scheme:dark" in page
+    # Where a text were not escaped, it would load nothing, run nothing and send nothing.
+    policy = re.search(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', page)
+    assert policy is not None
+    assert page.index(policy[0]) < page.index("<title>")
+    assert policy[1].split("; ")[:2] == ["default-src 'none'", "style-src 'unsafe-inline'"]
     assert "packing.yaml against default" in page
     assert "NodeResourcesFit" in page
 

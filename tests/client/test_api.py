@@ -12,6 +12,7 @@ from tests.client.conftest import FakeServer
 from mooring.base.clock import ManualClock
 from mooring.base.errors import ApiError, Unreachable
 from mooring.client import ApiClient, Connection
+from mooring.client.api import path_of
 from mooring.objects import CustomResource, Kind, Node, Pod
 from mooring.objects.core import Binding, ObjectReference
 from mooring.objects.meta import ObjectMeta
@@ -386,3 +387,9 @@ async def test_a_closed_client_reports_that(server, clock):
     await client.close()
     with pytest.raises(Unreachable, match="closed by this client"):
         await client.server_version()
+
+
+@pytest.mark.parametrize("namespace", [".", ".."])
+def test_a_namespace_of_dots_is_no_path(namespace: str):
+    with pytest.raises(ValueError, match="cannot be the name of a namespace"):
+        path_of(PODS, namespace, "web")

@@ -20,9 +20,13 @@ from mooring.base.errors import ApiError, MooringError
 from mooring.client import ApiClient, Connection
 from mooring.client.connection_pool import ConnectionPool, Endpoint
 from mooring.client.http1 import BadResponse
+from mooring.client.list_pages import MOST_EMPTY
 from mooring.client.reflector import Reflector
 from mooring.client.transport import TRIES_WHEN_BUSY
 from mooring.objects import Kind, Pod
+from mooring.snapshots import Spool, taking
+from mooring.snapshots.kinds import SAVED
+from mooring.snapshots.pruning import Pruning
 
 HERE = "tests.hostile.test_http_client"
 PODS = Kind("", "v1", "Pod", "pods")
@@ -252,3 +256,53 @@ def event_without_end() -> str:
 def test_an_event_of_a_watch_without_end():
     why = bounded(f"{HERE}:event_without_end", cpu_seconds=30, memory_mib=500)
     assert "an event of more than" in why
+
+
+# -- lists
+
+
+def pages(token: Callable[[int], str], items: str = "") -> Bytes:
+    """Each response is a page that leads to another one."""
+    numbers = itertools.count()
+
+    def page() -> Iterator[bytes]:
+        body = b'{"metadata":{"continue":"%b"},"items":[%b]}' % (token(next(numbers)).encode(), items.encode())
+        yield b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+
+    return page
+
+
+async def _reflected(client: ApiClient) -> object:
+    feed: Any = type("Feed", (), {"found": lambda *_: None})()
+    return await Reflector(client, Pod, feed)._pages(500)
+
+
+async def _snapshot(client: ApiClient) -> None:
+    with Spool() as spool:
+        await taking._list(client, spool, Pruning(()), SAVED[0], lambda *_: None)
+
+
+LISTING: dict[str, Callable[[ApiClient], Any]] = {
+    "the client": lambda client: client.list(PODS),
+    "an informer": _reflected,
+    "a snapshot": _snapshot,
+}
+ENDLESS_LISTS = {
+    "one token for ever": (pages(lambda _: "again", '{"metadata":{"name":"a"}}'), 2),
+    "other tokens without objects": (pages(str), MOST_EMPTY),
+    "pages without number": (pages(str, '{"metadata":{"name":"a"}}'), 300),
+}
+
+
+@pytest.mark.parametrize("listing", LISTING.values(), ids=LISTING.keys())
+@pytest.mark.parametrize(("endless_list", "count"), ENDLESS_LISTS.values(), ids=ENDLESS_LISTS.keys())
+def test_a_list_whose_continue_never_ends_is_given_up(monkeypatch, listing, endless_list: Bytes, count: int):
+    monkeypatch.setattr("mooring.client.list_pages.MOST_PAGES", 300)
+
+    async def listed() -> str:
+        async with client_of(endless_list) as client:
+            with pytest.raises(ApiError, match="does not end") as given_up:
+                await listing(client)
+        return str(given_up.value)
+
+    assert f"after {count:,} pages" in asyncio.run(asyncio.wait_for(listed(), 60))

@@ -57,6 +57,9 @@ MISTAKES = {
     "another kind": ("pods", {"pods": "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n"}, 400),
     "a pod that the server refuses": ("pods", {"pods": POD.replace("name: new", "name: NEW")}, 422),
     "a pod without a name": ("pods", {"pods": POD.replace("{name: new}", "{}")}, 400),
+    "a namespace that is a path": ("pods", {"pods": POD.replace("{name: new}", "{name: new, namespace: ..}")}, 400),
+    "a namespace that is no text": ("pods", {"pods": POD.replace("{name: new}", "{name: new, namespace: [a]}")}, 400),
+    "a name that is no text": ("pods", {"pods": POD.replace("{name: new}", "{name: [new]}")}, 400),
     "nothing": ("pods", {"pods": ""}, 400),
     "no YAML": ("pods", {"pods": "{{"}, 400),
 }

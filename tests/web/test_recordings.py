@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from tests.recording.recorded import read_recorded
 from tests.simulator.scenarios import a_cluster_of, arriving
 from tests.web.pages import mirrored, served
 
+from mooring.testing import a_pod
 from mooring.web import recordings
 from mooring.web.access import OperatorAccess, Rights
 
@@ -144,3 +146,18 @@ async def test_a_user_sees_decisions_of_their_namespaces(page, monkeypatch):
     assert {each["pod"].partition("/")[0] for each in (await page.get("recording"))["items"]} == {"default"}
     await page.get("recording/4", 403)
     await page.get("pods/lab/big?at=4", 403)
+
+
+async def test_a_victim_without_a_decision_of_its_own_is_not_named(mirror, tmp_path, monkeypatch):
+    async def rights(self, request, token):
+        return Rights("alice", all_namespaces=False, namespaces=frozenset({"default"}))
+
+    path = tmp_path / "b.recording"
+    running = a_pod("running", namespace="lab", cpu="1", node="a", priority=1)
+    cluster = msgspec.structs.replace(a_cluster_of("a"), pods=[running])
+    read_recorded(path, cluster, arriving(1, "urgent", cpu="1", priority=10))
+    async with served(mirror, recording=str(path)) as page:
+        assert "lab/running" in str(await page.get("recording/0"))
+        monkeypatch.setattr(OperatorAccess, "rights", rights)
+        assert "lab/running" not in str(await page.get("recording/0"))
+        assert "lab/running" not in str(await page.get("recording"))

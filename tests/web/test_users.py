@@ -130,6 +130,17 @@ async def test_a_what_if_shows_no_pod_of_a_hidden_namespace(page):
     await as_user(page, "alice").post("what-if", {"pod": "lab/secret"}, 403)
 
 
+async def test_a_what_if_does_not_show_whether_a_pod_of_a_hidden_namespace_exists(page):
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: NAME, namespace: lab}\n"
+    pod += "spec: {containers: [{name: main, image: app}]}\n"
+    there, missing = [
+        await as_user(page, "alice").post("what-if", {"pods": pod.replace("NAME", name)}, 403)
+        for name in ("secret", "not-there")
+    ]
+    assert there == missing
+    assert "already" in str(await as_user(page, "root").post("what-if", {"pods": pod.replace("NAME", "secret")}, 400))
+
+
 CONFIG = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
 

@@ -19,6 +19,7 @@ from mooring.base.errors import ApiError
 from mooring.base.nesting import Decoder
 from mooring.client.connection import Connection
 from mooring.client.fence import WriteFence
+from mooring.client.list_pages import ListPages
 from mooring.client.transport import RequestObserver, Transport
 from mooring.objects import Kind, KubeObject, Pod
 
@@ -131,7 +132,7 @@ class ApiClient:
         """All objects, of one namespace or of all, page by page."""
         found: Documents = []
         query = selectors(label_selector, field_selector)
-        token = ""
+        token, pages = "", ListPages(kind)
         while True:
             body = await self.transport.request("GET", list_path(kind, namespace, query, PAGE, token))
             try:
@@ -139,7 +140,7 @@ class ApiClient:
             except msgspec.DecodeError as error:
                 raise self._unexpected_response(str(error)) from error
             found += page.items or ()
-            token = page.metadata.next
+            token = pages.follow(len(page.items or ()), page.metadata.next)
             if not token:
                 return found
 
@@ -257,6 +258,8 @@ def path_of(kind: Kind, namespace: str | None, name: str | None = None, subresou
     """The URL path, with names made safe: a name must never reach into another object's path."""
     if name is not None and (not name or name in (".", "..")):
         raise ValueError(f"{name!r} cannot be the name of an object")
+    if namespace in (".", ".."):
+        raise ValueError(f"{namespace!r} cannot be the name of a namespace")
     if namespace and not _is_plain(namespace):
         namespace = quote(namespace, safe="")
     if name and not _is_plain(name):

@@ -23,6 +23,7 @@ from mooring.base.log import Log
 from mooring.base.nesting import Decoder, decode
 from mooring.base.retry import Backoff, Retry
 from mooring.client.api import PAGE, ApiClient, RawList, path_of, selectors
+from mooring.client.list_pages import ListPages
 from mooring.client.outages import REMINDER_SECONDS
 from mooring.client.rights import rule
 from mooring.client.transport import error_of
@@ -246,11 +247,11 @@ class Reflector(Generic[T]):
     async def _pages(self, limit: int) -> tuple[Present, str]:
         """What there is, and the version of the list. The server prepares the next page while one is decoded."""
         present: dict[str, str] = {}
-        token, coming = "", self._page(limit, "")
+        token, coming, pages = "", self._page(limit, ""), ListPages(self.kind)
         try:
             while True:
                 page = await coming
-                token = page.metadata.next
+                token = pages.follow(len(page.items or ()), page.metadata.next)
                 if token:
                     coming = self._page(limit, token)
                     await asyncio.sleep(0)  # the request leaves

@@ -8,6 +8,7 @@ recording.state_at(7).pods()
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -28,6 +29,8 @@ K = TypeVar("K", bound=KubeObject)
 R = TypeVar("R")
 CHECKPOINTS = 8
 """States that are kept: most readers go forward, or a little back."""
+
+_NAMESPACE = re.compile(rb'"namespace":"([^"\\]{1,63})"')
 
 _row_decoder: Decoder[rows.AnyRow] = Decoder(rows.AnyRow)  # type: ignore[arg-type]
 _node_decoder, _pod_decoder = Decoder(Node), Decoder(Pod)
@@ -115,6 +118,7 @@ class Recording:
         """Decisions that were dropped while it was recorded."""
         self._lines: tuple[int, list[bytes]] | None = None
         """Of the member that was read last: decisions are mostly looked at one after the other."""
+        self._namespaces: frozenset[str] | None = None
         self._states: dict[int, tuple[_Place, Ledger]] = {}
         """By index, the last used last."""
 
@@ -185,6 +189,16 @@ class Recording:
         if missing:
             recording.notes.append(f"{missing} decisions are missing: the writer fell behind")
         return recording
+
+    def namespaces(self) -> frozenset[str]:
+        """All that occur in it, found without decoding rows."""
+        if self._namespaces is None:
+            found = {each.pod.partition("/")[0].encode() for each in self.decisions}
+            for member in members(self.path):
+                for line in member.lines:
+                    found.update(_NAMESPACE.findall(line))
+            self._namespaces = frozenset(each.decode("utf-8", "replace") for each in found)
+        return self._namespaces
 
     def configuration_at(self, index: int) -> dict[str, Any]:
         """The configuration that made a decision."""

@@ -10,6 +10,8 @@ from mooring.simulated.cluster_file import ClusterFile, InitialObjects, read_clu
 from mooring.simulated.controllers.persistent_volume_controller import DEFAULT_CLASS
 from mooring.simulated.records import Document
 
+_MOST_NAMED, _LONGEST = 50, 100
+"""Kinds that a snapshot lacks, and characters of each: the header is another person's."""
 LineOf = Callable[[Document], int | None]
 
 
@@ -40,7 +42,8 @@ def fill_from(server: Server, file: ClusterFile) -> list[str]:
     """The same, of a file that was read, or a snapshot that is in no file."""
     notes = []
     if file.snapshot is not None and (left_out := file.snapshot.header.left_out):
-        named = ", ".join(f"{each.kind} ({each.reason})" for each in left_out)
+        named = ", ".join(f"{each.kind[:_LONGEST]} ({each.reason[:_LONGEST]})" for each in left_out[:_MOST_NAMED])
+        named += f" and {len(left_out) - _MOST_NAMED:,} more" if len(left_out) > _MOST_NAMED else ""
         notes.append(f"Not in the snapshot: {named}. Decisions that depend on them may differ.")
     restored = server.restore(file.initial.restored, file.line_of)
     created = server.load(with_default_storage(file.initial).in_order(), file.line_of)

@@ -15,6 +15,7 @@ from mooring.base.errors import ApiError, Fault
 from mooring.base.nesting import Decoder
 from mooring.client import ApiClient
 from mooring.client.api import PAGE
+from mooring.client.list_pages import ListPages
 from mooring.client.own_rules import read_own_rules
 from mooring.objects.meta import Kind
 from mooring.snapshots.file_format import Header, LeftOut, Spool
@@ -80,7 +81,7 @@ async def take_snapshot(
 async def _list(client: ApiClient, spool: Spool, pruning: Pruning, saved: SavedKind, on_page: Progress) -> None:
     kind = saved.kind
     spool.begin(kind.name)
-    token, limit = "", PAGE
+    token, limit, pages = "", PAGE, ListPages(kind)
     while True:
         try:
             page = await client.list_page(kind, None, {}, limit=limit, token=token)
@@ -89,13 +90,13 @@ async def _list(client: ApiClient, spool: Spool, pruning: Pruning, saved: SavedK
                 raise
             # The list has expired while it was read. As other clients do: once more, at once.
             spool.again()
-            token, limit = "", 0
+            token, limit, pages = "", 0, ListPages(kind)
             continue
         for item in page.items or ():
             document = {"apiVersion": kind.api_version, "kind": kind.kind} | _decoder.decode(item)
             spool.add(pruning.prune(document, saved.fields))
         on_page(kind.name, spool.counts[kind.name])
-        token = page.metadata.next
+        token = pages.follow(len(page.items or ()), page.metadata.next)
         if not token:
             return
 

@@ -16,6 +16,7 @@ from mooring.base.errors import ApiError, MooringError
 from mooring.base.nesting import decode
 from mooring.client import ApiClient, Connection
 from mooring.objects import Node, Pod
+from mooring.objects.names import dns_label
 from mooring.web.access import Rights
 from mooring.web.errors import RequestError
 from mooring.web.responses import json_response
@@ -100,6 +101,10 @@ def _pods_of(body: bytes) -> list[Document]:
     for place, document in enumerate(documents):
         if not isinstance(document, dict) or document.get("kind") != "Pod" or document.get("apiVersion") != "v1":
             raise RequestError(400, "only pods (v1) can be created from here.", field=f"pods[{place}]")
-        if not isinstance(document.get("metadata"), dict) or not document["metadata"].get("name"):
+        metadata = document.get("metadata")
+        if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str) or not metadata["name"]:
             raise RequestError(400, "a pod needs a name.", field=f"pods[{place}].metadata.name")
+        namespace = metadata.get("namespace")
+        if namespace is not None and (not isinstance(namespace, str) or dns_label(namespace)):
+            raise RequestError(400, "this cannot be a namespace.", field=f"pods[{place}].metadata.namespace")
     return documents

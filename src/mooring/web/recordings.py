@@ -94,7 +94,7 @@ class Recordings(Generic[A]):
         total = len(recording.decisions)
         at = _number(request.query.get("at"), "at", 0, max(0, total - 1), max(0, total - 1))
         first = max(0, min(at - window // 2, total - window))
-        hidden = self._hidden(recording, rights)
+        hidden = await self._hidden(recording, rights)
         items = [_item(each) for each in recording.decisions[first : first + window] if _may_see(each, rights)]
         found = {
             "total": total,
@@ -112,9 +112,10 @@ class Recordings(Generic[A]):
         index = _index(text, recording)
         decision = recording.decisions[index]
         rights.check_namespace(decision.pod.partition("/")[0])
+        hidden = await self._hidden(recording, rights)
         evidence = await self._run(recording.evidence, index)
         found = _item(decision) | {"attempt": evidence.get("attempt"), "evidence": evidence}
-        return await json_response(request, redacted(found, self._hidden(recording, rights)))
+        return await json_response(request, redacted(found, hidden))
 
     async def replay(self, request: web.BaseRequest, rights: Rights) -> web.StreamResponse:
         """What another configuration would have decided."""
@@ -129,7 +130,7 @@ class Recordings(Generic[A]):
         configuration = loaded_text(text, self._registry, self._gates_of(recording), "config")
         found = await self._run(self._replayed, recording, configuration)
         found["differing"] = [each for each in found["differing"] if rights.may_see(each["pod"].partition("/")[0])]
-        return await json_response(request, redacted(found, self._hidden(recording, rights)))
+        return await json_response(request, redacted(found, await self._hidden(recording, rights)))
 
     async def view_at(self, text: str) -> A:
         """What serves the cluster when decision `text` was made."""
@@ -237,10 +238,11 @@ class Recordings(Generic[A]):
         if not running.cancelled():
             running.exception()  # its client may have gone
 
-    def _hidden(self, recording: Recording, rights: Rights) -> set[str]:
+    async def _hidden(self, recording: Recording, rights: Rights) -> set[str]:
+        """Of all namespaces with pods: evidence names victims, for which no decision was recorded."""
         if rights.all_namespaces:
             return set()
-        namespaces = {each.pod.partition("/")[0] for each in recording.decisions}
+        namespaces = await self._run(recording.namespaces)
         return {each for each in namespaces if not rights.may_see(each)}
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -46,6 +46,8 @@ MOST_SCORED = 20
 MOST_SHOWN = 2_000
 
 Document = dict[str, Any]
+MaySee = Callable[[str], bool]
+"""Whether the user may list the pods of a namespace."""
 BOUNDS = {"seconds": SECONDS, "pods": MOST_PODS, "scores": MOST_SCORED, "placements": MOST_SHOWN}
 
 
@@ -149,6 +151,7 @@ def simulated(
     gates: FeatureGates | None,
     admission: Documents,
     outside_data: OutsideData,
+    may_see: MaySee = lambda _namespace: True,
 ) -> Document:
     """On any thread: the cluster is a copy. `admission` has the classes and namespaces that new pods may name.
 
@@ -159,7 +162,7 @@ def simulated(
     before = {pod.key: pod.spec.node_name or None for pod in cluster.pods}
     changed, added = _changed(cluster, request)
     again = [pod.key for pod in changed.pods if before.get(pod.key) and not pod.spec.node_name]
-    changed, arrivals = _with_new_pods(changed, request, admission, began + SECONDS)
+    changed, arrivals = _with_new_pods(changed, request, admission, may_see, began + SECONDS)
 
     def run(loaded: Configuration, baseline: Baseline | None) -> tuple[SimulationResult, _Decisions]:
         decisions = _Decisions()
@@ -291,17 +294,22 @@ def _changed(cluster: Cluster, request: WhatIfRequest) -> tuple[Cluster, list[st
 
 
 def _with_new_pods(
-    cluster: Cluster, request: WhatIfRequest, admission: Documents, until: float
+    cluster: Cluster, request: WhatIfRequest, admission: Documents, may_see: MaySee, until: float
 ) -> tuple[Cluster, Sequence[Arrival]]:
+    """Pods of namespaces that the user may not see are refused, whether they exist or not."""
     if not request.pods.strip():
         return cluster, ()
     with _mistakes_in("pods"):
-        admitting = msgspec.structs.replace(cluster, documents={**cluster.documents, **admission})
+        visible = [pod for pod in cluster.pods if may_see(pod.namespace)]
+        admitting = msgspec.structs.replace(cluster, pods=visible, documents={**cluster.documents, **admission})
         workload = manifest_workload(request.pods, "pods", admitting, most=MOST_PODS, until=until)
     wanted = sum(_count_of(arrival, request) for arrival in workload)
     if wanted > MOST_PODS:
         raise RequestError(413, f"at most {MOST_PODS} pods can be tried at once, got {wanted}.", field="pods")
     arrivals = [copy for arrival in workload for copy in _copies(arrival, _count_of(arrival, request))]
+    for namespace in sorted({arrival.pod.namespace for arrival in arrivals}):
+        if not may_see(namespace):
+            raise RequestError(403, f'you may not list pods in namespace "{namespace}".', field="pods")
     taken = {pod.key for pod in cluster.pods}
     for arrival in arrivals:
         if arrival.pod.key in taken:

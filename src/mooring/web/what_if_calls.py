@@ -87,6 +87,7 @@ class WhatIfCalls:
             recomputation.gates,
             admission,
             recomputation.outside_data,
+            rights.may_see,
         )
         # Counted until it ends, also where its client has gone.
         running.add_done_callback(self._ended)

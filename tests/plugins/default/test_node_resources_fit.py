@@ -199,6 +199,19 @@ def test_percents_of_many_nodes_are_cut_off_where_whole_numbers_are(capacity):
     ]
 
 
+@pytest.mark.parametrize("strategy", ["LeastAllocated", "MostAllocated"])
+@pytest.mark.parametrize("capacity", [2**56, 2**56 + 1, 2**60, 2**63 - 1])
+def test_the_greatest_quantities_give_scores_like_others(capacity: int, strategy):
+    """A hundred times as much has more than 64 bits. A quantity such as 1e999 counts as the greatest."""
+    scorer = ResourceScorer(ScoringStrategy(type=strategy))
+    for requested, least in ((0, 100), (capacity // 2, 50), (capacity, 0)):
+        expected = least if strategy == "LeastAllocated" else 100 - least
+        usage = Usage(np.array([requested], np.float64), 0, Capacity(np.array([capacity])), 1, can_exceed=True)
+        [of_rows] = scorer.score_rows([usage], 1).tolist()
+        assert of_rows == pytest.approx(expected, abs=1)
+        assert scorer.score([(requested, capacity, 1)]) == pytest.approx(expected, abs=1)
+
+
 @given(
     st.lists(st.tuples(st.integers(0, 2**62), st.integers(0, 2**62), st.integers(1, 100)), min_size=1, max_size=6),
     st.sampled_from(["LeastAllocated", "MostAllocated"]),

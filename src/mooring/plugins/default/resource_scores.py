@@ -84,6 +84,18 @@ def line_through(shape: Sequence[UtilizationShapePoint]) -> list[int]:
     return [_on_broken_line(utilization, points) for utilization in range(101)]
 
 
+_GREATEST = float(2**63 - 2**10)
+"""The greatest quantity, 2**63 - 1, is no float: it would become 2**63, which no whole number of 64 bits is."""
+
+
+_LARGE, _SHIFT = 2**56, 7
+"""Beyond this capacity a hundred times the amount has more than 64 bits: both lose their last bits."""
+
+
+def _whole(amounts: FloatArray) -> IntArray:
+    return np.minimum(amounts, _GREATEST).astype(np.int64)
+
+
 class Usage(NamedTuple):
     """One resource of many nodes: what is used, what comes on top, of how much, and what the resource weighs."""
 
@@ -119,6 +131,8 @@ class ResourceScorer:
 
     def _one(self, requested: int, capacity: int) -> int:
         used = requested if requested < capacity else capacity
+        if capacity > _LARGE:
+            used, capacity = used >> _SHIFT, capacity >> _SHIFT
         match self._type:
             case "LeastAllocated":
                 return (capacity - used) * HIGHEST // capacity
@@ -133,8 +147,8 @@ class ResourceScorer:
             return _least_allocated(resources, size)
         total, weights = np.zeros(size, np.int64), np.zeros(size, np.int64)
         for used, more, capacity, weight, _ in resources:
-            requested = np.minimum(used + float(more), capacity.floats).astype(np.int64)
-            one = self._one_of_rows(requested, capacity.floats.astype(np.int64))
+            requested = _whole(np.minimum(used + float(more), capacity.floats))
+            one = self._one_of_rows(requested, _whole(capacity.floats))
             counts = capacity.floats > 0
             if self._line:
                 counts &= one > 0
@@ -144,6 +158,9 @@ class ResourceScorer:
         return (2 * total + divisor) // (2 * divisor) if self._line else total // divisor
 
     def _one_of_rows(self, used: IntArray, capacity: IntArray) -> IntArray:
+        if (is_large := capacity > _LARGE).any():
+            shift = np.where(is_large, _SHIFT, 0)
+            used, capacity = used >> shift, capacity >> shift
         divisor = np.maximum(capacity, 1)
         match self._type:
             case "LeastAllocated":
