@@ -86,7 +86,7 @@ def test_a_single_feasible_node_was_not_scored():
         Pod shop/web runs on node-2 (profile default-scheduler, Running).
 
         Last decision: attempt 1 at 2026-01-01T12:00:00Z.
-          node-2 was chosen: 1 of 3 nodes were feasible (3 looked at).
+          node-2 was chosen: 1 of 3 nodes was feasible (3 looked at).
           A single feasible node is taken without scoring.
 
           Nodes that were not feasible:

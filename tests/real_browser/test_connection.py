@@ -64,6 +64,7 @@ def test_a_connection_that_breaks_is_made_again(tab: Tab, shop_page: Served) -> 
     page.route("**/api/v1/stream", lambda route: route.abort())
     page.goto(shop_page.link)
     expect(page.locator("#banner")).to_contain_text("Connection lost")
+    expect(page.locator(".map-side .decisions")).to_have_text("Decisions appear here once the page is connected again.")
 
     page.unroute("**/api/v1/stream")
     page.get_by_role("button", name="Try now").click()

@@ -49,6 +49,15 @@ def test_a_bound_pod_shows_its_scores_and_the_runner_up(tab: Tab, shop_page: Ser
     expect(scores.get_by_role("table")).to_contain_text("NodeResourcesFit")
 
 
+def test_scores_show_what_decides(tab: Tab, shop_page: Served, cluster: Up) -> None:
+    shop_page.open(tab, f"/pods/shop/{pod_of(cluster, 'shop', 'frontend')}")
+    scores = tab.page.locator("#scores")
+
+    expect(scores).to_contain_text(re.compile(r"Every node gets the same from .*: the bars leave it out"))
+    expect(scores.locator(".series")).to_contain_text("NodeResourcesFit")
+    expect(scores.locator(".series")).not_to_contain_text("TaintToleration")
+
+
 def test_why_not_names_the_filter_that_rejects_a_node(tab: Tab, shop_page: Served, cluster: Up) -> None:
     name = pod_of(cluster, "shop", "frontend")
     shop_page.open(tab, f"/pods/shop/{name}")

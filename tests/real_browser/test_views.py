@@ -65,13 +65,15 @@ def test_a_view_is_accessible(tab: Tab, shop_page: Served, cluster: Up, view: st
         assert overflow(tab.page) <= 0
 
 
-@pytest.mark.parametrize("view", ["map", "queue", "pending-pod", "bound-pod", "node", "what-if"])
+@pytest.mark.parametrize("view", ["map", "queue", "pending-pod", "bound-pod", "node", "what-if", "compare"])
 def test_a_view_fits_a_phone(browser: Browser, shop_page: Served, cluster: Up, view: str) -> None:
     with a_tab(browser, viewport={"width": 390, "height": 844}, has_touch=True) as tab:
         shop_page.open(tab, address_of(view, cluster))
         tab.picture(f"{view}-phone")
 
         assert overflow(tab.page) <= 0
+        names = tab.page.locator(".table-wrap .name")
+        assert all(names.nth(at).evaluate("name => name.getClientRects().length") == 1 for at in range(names.count()))
         assert tab.unexpected() == []
 
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { grouped, laidOut, neighbour, rowAt } from "./static/layout.js";
+import { grouped, laidOut, neighbour, ranks, rowAt } from "./static/layout.js";
 
 const all = (length) => [{ name: "", rows: [...Array(length).keys()] }];
 
@@ -56,4 +56,36 @@ test("neighbours are found in each direction, and only among those shown", () =>
   assert.equal(neighbour(layout, 3, "up", () => true), 1);
   assert.equal(neighbour(layout, 0, "left", () => true), 0);
   assert.equal(neighbour(layout, 0, "right", () => false), 0);
+});
+
+const filled = (layout, width) => layout.side.reduce((area, each) => area + each * each, 0) / (width * layout.height);
+
+test("small squares stand beside large ones without large gaps", () => {
+  const weights = [...Array(4).fill(64), ...Array(18).fill(4)];
+  const layout = laidOut(weights, all(22), 900, 500);
+  assert.ok(filled(layout, 900) > 0.6, String(filled(layout, 900)));
+});
+
+test("small groups stand side by side", () => {
+  const groups = grouped(22, (row) => `zone-${row % 3}`);
+  const layout = laidOut(Array(22).fill(4), groups, 900, 500);
+  assert.equal(new Set(layout.headings.map(({ y }) => y)).size, 1);
+  assert.ok(filled(layout, 900) > 0.5, String(filled(layout, 900)));
+  for (let row = 0; row < 22; row += 1) assert.ok(layout.x[row] + layout.side[row] <= 900.5);
+});
+
+test("a large square is no wider than its column", () => {
+  const groups = grouped(22, (row) => (row < 4 ? `zone-${row}` : "rest"));
+  const layout = laidOut(Array.from({ length: 22 }, (_, row) => (row < 4 ? 64 : 4)), groups, 940, 600);
+  for (const { x, width, name } of layout.headings) {
+    const rows = groups.find((group) => group.name === name).rows;
+    for (const row of rows) assert.ok(layout.x[row] + layout.side[row] <= x + width + 0.5, name);
+  }
+});
+
+test("numbers within names count as numbers", () => {
+  assert.deepEqual([...ranks(["node-1", "node-10", "node-2", "gpu"])], [1, 3, 2, 0]);
+  const rank = ranks(["node-1", "node-10", "node-2"]);
+  const { x } = laidOut([1, 1, 1], [{ name: "", rows: [0, 1, 2].sort((a, b) => rank[a] - rank[b]) }], 900, 100);
+  assert.ok(x[0] < x[2] && x[2] < x[1]);
 });

@@ -108,5 +108,11 @@ test("a legend counts names, and absent ones stand last", () => {
   assert.deepEqual(colouring("taints", nodes, "dark").entries.map(({ label }) => label), ["gpu", "no taint"]);
   const use = colouring("use:cpu", nodes, "light");
   assert.deepEqual([use.of(0), use.of(1), use.of(2)], [20, 0, 10]);
+  assert.deepEqual(use.entries.map(({ label }) => label), ["0 %", "25 %", "50 %", "70 %", "80 %", "90 %", "100 %"]);
+  const devices = { ...nodes, allocatable: { ...nodes.allocatable, gpu: [2, 0, 0] }, requested: { ...nodes.requested, gpu: [1, 0, 0] } };
+  const gpu = colouring("use:gpu", devices, "light");
+  assert.equal(gpu.entries.at(-1).label, "none");
+  assert.equal(gpu.colours[gpu.of(1)], gpu.entries.at(-1).colour);
+  assert.notEqual(gpu.of(0), gpu.of(1));
   assert.equal(colouring("label:constructor", nodes, "light").entries[0].label, "without the label");
 });

@@ -128,7 +128,7 @@ CASES: dict[str, Case] = {
     ),
     "bound": Case(a_pod("runs", node="one"), "runs on one (profile default-scheduler, Running).", ""),
     "bound to a node that is gone": Case(
-        a_pod("lost", node="three"), "runs on three (profile default-scheduler, Running).", ""
+        a_pod("lost", node="three"), "is bound to three, which does not exist (profile default-scheduler, Running).", ""
     ),
     "bound by a profile that was removed": Case(
         a_pod("old", scheduler="tiers", node="one"),

@@ -174,7 +174,7 @@ def test_how_a_gate_is_removed():
     [miss] = explained([], [], a_pod("web", gates=["example.com/wait"]))["nearest"]
     assert miss["changes"][0]["command"] == (
         "kubectl patch pod web -n default --type=json -p "
-        """'[{"op": "remove", "path": "/spec/schedulingGates"}]'"""
+        """'[{"op":"remove","path":"/spec/schedulingGates"}]'"""
     )
 
 

@@ -408,7 +408,13 @@ def test_a_bound_pod_shows_where_it_would_go_now_and_what_came_since():
 def test_a_bound_pod_whose_node_is_gone_or_would_reject_it():
     pod = a_pod("web", cpu="1", node="gone")
     with recomputing([a_node_object("one")], [pod]) as recomputation:
-        assert recomputed(recomputation, pod)["ownNode"] == {"node": "gone", "isGone": True}
+        found = recomputed(recomputation, pod)
+    assert found["ownNode"] == {"node": "gone", "isGone": True}
+    [miss] = found["nearest"]
+    assert miss["reasons"] == ["node gone does not exist"]
+    assert [(change["change"], change["node"]) for change in miss["changes"]] == [
+        ("delete the pod; create it again without spec.nodeName", "one")
+    ]
     pod = a_pod("web", cpu="1", node="one")
     with recomputing([a_node_object("one", taints=[GPU])], [pod]) as recomputation:
         assert recomputed(recomputation, pod)["ownNode"]["plugin"] == "TaintToleration"

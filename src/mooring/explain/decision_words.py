@@ -14,10 +14,7 @@ Evidence = dict[str, Any]
 
 def placed_lines(decision: Evidence) -> Iterator[str]:
     """The chosen node and its scores."""
-    yield (
-        f"  {decision['node']} was chosen: {decision['feasibleNodes']} of {decision['nodes']} nodes were feasible"
-        f" ({decision['evaluatedNodes']} looked at)."
-    )
+    yield f"  {decision['node']} was chosen: {feasible(decision, 'was')} ({decision['evaluatedNodes']} looked at)."
     scores = decision.get("scores", ())
     if scores:
         width = max(len(score["plugin"]) for score in scores)
@@ -36,6 +33,13 @@ def placed_lines(decision: Evidence) -> Iterator[str]:
         yield ""
         yield "  Nodes that were not feasible:"
         yield from _rejections(decision)
+
+
+def feasible(decision: Evidence, verb: str) -> str:
+    """`1 of 3 nodes was feasible`; `verb` is that of one node."""
+    count, nodes = decision["feasibleNodes"], decision["nodes"]
+    plural = {"was": "were", "is": "are"}[verb]
+    return f"{count} of {nodes} node{'s' * (nodes != 1)} {verb if count == 1 else plural} feasible"
 
 
 def _outside_data(decision: Evidence) -> Iterator[str]:

@@ -6,9 +6,10 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from mooring.base.documents import written
-from mooring.explain.decision_words import Evidence, despite_eviction, refused_lines
+from mooring.explain.decision_words import Evidence, despite_eviction, feasible, refused_lines
 
 SHOWN_NODES = 5
+SAME = "the same for every node"
 CHANGES_APART = "Each was verified by deciding again."
 
 
@@ -53,8 +54,7 @@ def _how(found: Evidence, recomputed: Evidence) -> str:
 def _pending(found: Evidence, recomputed: Evidence) -> Iterator[str]:
     decision = recomputed["decision"]
     if decision.get("node") is not None:
-        feasible = f"{decision['feasibleNodes']} of {decision['nodes']} nodes are feasible"
-        yield f"  It would go to {decision['node']} now: {feasible}."
+        yield f"  It would go to {decision['node']} now: {feasible(decision, 'is')}."
         if second := recomputed.get("runnerUp"):
             yield f"  {_runner_up(second, decision['node'])}"
         return
@@ -69,9 +69,7 @@ def _bound(found: Evidence, recomputed: Evidence) -> Iterator[str]:
     node, decision = found["node"], recomputed["decision"]
     own, second = recomputed.get("ownNode"), recomputed.get("runnerUp")
     now = decision.get("node")
-    if own is not None and own.get("isGone"):
-        yield f"  {node} does not exist any more."
-    elif own is not None:
+    if own is not None and not own.get("isGone"):
         yield f"  {node} is not feasible any more ({own['plugin'] or 'pre_filter'}: {'; '.join(own['reasons'])})."
     if now is None:
         yield f"  No node is feasible: {decision.get('message', '')}"
@@ -97,8 +95,8 @@ def _runner_up(second: Evidence, chosen: str) -> str:
 def _since(found: Evidence, recomputed: Evidence) -> Iterator[str]:
     since, recorded, decision = recomputed.get("since") or {}, found.get("decision") or {}, recomputed["decision"]
     if recorded.get("node") == found["node"] and "total" in decision:
-        then = f"{recorded['feasibleNodes']} of {recorded['nodes']} nodes were feasible"
-        yield f"  When it was decided, {then}; now it is {decision['feasibleNodes']} of {decision['nodes']}."
+        now = f"{decision['feasibleNodes']} of {decision['nodes']} {'is' if decision['feasibleNodes'] == 1 else 'are'}"
+        yield f"  When it was decided, {feasible(recorded, 'was')}; now {now}."
     if not since:
         return
     count, pods, here = since["newNodeCount"], since["newPods"], since["newPodsHere"]
@@ -121,14 +119,33 @@ def table_lines(table: Evidence, is_wide: bool) -> Iterator[str]:
     if is_wide or len(rows) > SHOWN_NODES + 1:
         yield from _by_node(table, rows)
         return
-    yield "  Scores as RAW/OF 100/WEIGHTED:"
-    cells = [["PLUGIN", *(row["node"] for row in rows)]]
-    for place, plugin in enumerate(table["plugins"]):
-        cells.append([f"{plugin['plugin']} ×{plugin['weight']}", *(_cell(row["scores"][place]) for row in rows)])
-    cells.append(["total", *(str(row["total"]) for row in rows)])
-    yield from aligned(cells)
+    places = [place for place, plugin in enumerate(table["plugins"]) if not plugin.get("isSame")]
+    if places:
+        yield "  Scores as RAW/OF 100/WEIGHTED:"
+        cells = [["PLUGIN", *(row["node"] for row in rows)]]
+        for place in places:
+            plugin = table["plugins"][place]
+            scores = (_cell(row["scores"][place]) for row in rows)
+            cells.append([f"{plugin['plugin']} ×{plugin['weight']}", *scores])
+        if len(places) < len(table["plugins"]):
+            rest = str(sum(score["weighted"] for at, score in enumerate(rows[0]["scores"]) if at not in places))
+            cells.append([SAME, *(rest for _ in rows)])
+        cells.append(["total", *(str(row["total"]) for row in rows)])
+        yield from aligned(cells)
+    yield from _same_lines(table, rows)
     if (left := table["scoredNodes"] - len(rows)) > 0:
         yield f"  … and {left} more nodes: -o wide shows all."
+
+
+def _same_lines(table: Evidence, rows: Sequence[Evidence]) -> Iterator[str]:
+    """Plugins that give every node the same decide nothing."""
+    same = [
+        f"{plugin['plugin']} {rows[0]['scores'][place]['weighted']}"
+        for place, plugin in enumerate(table["plugins"])
+        if plugin.get("isSame")
+    ]
+    if same:
+        yield f"  {SAME.capitalize()}: {', '.join(same)}."
 
 
 def _by_node(table: Evidence, rows: Sequence[Evidence]) -> Iterator[str]:

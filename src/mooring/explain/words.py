@@ -112,7 +112,8 @@ def _earlier(attempts: Evidence) -> str:
 
 def _where(found: Evidence) -> str:
     if found["node"]:
-        return f"runs on {found['node']}"
+        is_gone = ((found.get("recomputed") or {}).get("ownNode") or {}).get("isGone")
+        return f"is bound to {found['node']}, which does not exist" if is_gone else f"runs on {found['node']}"
     decision = found.get("decision") or {}
     if found.get("queue") == "waiting on permit":
         waits: list[Evidence] = decision["waitsFor"]

@@ -36,6 +36,11 @@ _STYLE = palette(f".{_FRAGMENT}") + "".join(
         ".charts{display:flex;flex-wrap:wrap;gap:1rem}",
         ".charts svg{flex:1 1 28rem;border:1px solid var(--rule);border-radius:6px}",
         ".notice{padding:.6rem .9rem;border-left:4px solid var(--c4);background:var(--surface)}",
+        # A shadow at the edge beyond which there is more.
+        ".scroll{overflow-x:auto;background:linear-gradient(to right,var(--surface) 30%,transparent) 0 0/36px 100% "
+        "no-repeat local,linear-gradient(to left,var(--surface) 30%,transparent) 100% 0/36px 100% no-repeat local,"
+        "linear-gradient(to right,var(--quiet),transparent) 0 0/10px 100% no-repeat scroll,"
+        "linear-gradient(to left,var(--quiet),transparent) 100% 0/10px 100% no-repeat scroll}",
         "p.quiet{color:var(--quiet);font-size:.875rem}",
     )
 )
@@ -44,7 +49,6 @@ _PAGE = (
     f".{_FRAGMENT}{{max-width:76rem;margin:0 auto;padding:1.5rem;color:var(--ink);background:var(--surface);"
     "font:16px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,sans-serif}"
     "h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2rem}h3{font-size:1rem;margin:1rem 0 .2rem}"
-    ".scroll{overflow-x:auto}"
 )
 
 

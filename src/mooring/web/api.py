@@ -306,7 +306,8 @@ class Api:
         if namespace not in pods.namespaces:
             known = [each for each in pods.namespaces if rights.may_see(each)]
             raise not_found("namespace with pods", namespace, known)
-        raise not_found(f"pod in {namespace}", name, [each.name for each in pods if each.namespace == namespace])
+        names = [each.name for each in pods if each.namespace == namespace]
+        raise not_found("pod", name, names, where=f' in namespace "{namespace}"')
 
     async def _recorded(self, pod: Pod) -> Recorded | None:
         """What schedulers of this user and machine know: over their sockets, which may take seconds."""

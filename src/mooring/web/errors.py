@@ -41,12 +41,12 @@ class RequestError(Exception):
         return {"error": error}
 
 
-def not_found(what: str, name: str, known: Iterable[str]) -> RequestError:
+def not_found(what: str, name: str, known: Iterable[str], *, where: str = "") -> RequestError:
     """404, with the nearest names: by their beginning, or by letters."""
     names = sorted(known)
     near = [each for each in names if each.startswith(name)][:MOST_NEAR]
     near = near or get_close_matches(name, names, n=MOST_NEAR)
-    return RequestError(404, f'there is no {what} "{name}".', near=near)
+    return RequestError(404, f'there is no {what} "{name}"{where}.', near=near)
 
 
 def too_many(message: str, *, status: int = 429, seconds: int = 1) -> RequestError:

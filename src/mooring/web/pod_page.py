@@ -89,7 +89,10 @@ def scores_of(found: Document) -> Document:
 def score_columns(table: Document) -> Document:
     """A table of scores, without repeating the names of plugins for every node."""
     return {
-        "plugins": [{"name": each["plugin"], "weight": each["weight"]} for each in table["plugins"]],
+        "plugins": [
+            {"name": each["plugin"], "weight": each["weight"]} | ({"isSame": True} if each.get("isSame") else {})
+            for each in table["plugins"]
+        ],
         "nodes": [
             {
                 "name": row["node"],

@@ -53,7 +53,7 @@ def _of_gate(recomputation: Recomputation, pod: Pod, plugin: str) -> tuple[list[
 def _scheduling_gates(pod: Pod) -> tuple[list[str], Sequence[ProposedChange]]:
     names = [gate.name for gate in pod.spec.scheduling_gates]
     many = "gates" if len(names) > 1 else "gate"
-    patch = '[{"op": "remove", "path": "/spec/schedulingGates"}]'
+    patch = '[{"op":"remove","path":"/spec/schedulingGates"}]'
     removal = ProposedChange(
         f"remove the scheduling {many} {' and '.join(names)}, unless a controller does once it may run",
         pod=with_spec(pod, scheduling_gates=[]),

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from mooring.base.clock import parse_timestamp
+from mooring.engine import Decision
 from mooring.framework import Pod
+from mooring.why.changes import command
 from mooring.why.gates import gated_misses
 from mooring.why.near_misses import near_misses
+from mooring.why.owner_kinds import owner_of
 from mooring.why.pending import Served, is_unserved
 from mooring.why.pod_groups import lacks_group
 from mooring.why.proposals.resources import absent_resources
@@ -59,6 +62,7 @@ def _decided(recomputation: Recomputation, pod: Pod, bound_to: str | None, most_
         verdict = decision.rejections.get(bound_to)
         if recomputation.view(bound_to) is None:
             found["ownNode"] = {"node": bound_to, "isGone": True}
+            found["nearest"] = [_of_gone_node(pod, bound_to, decision)]
         elif verdict is not None:
             found["ownNode"] = {"node": bound_to, "plugin": verdict.plugin, "reasons": list(verdict.refusal.reasons)}
     elif decision.is_refused and decision.rejections:
@@ -66,6 +70,27 @@ def _decided(recomputation: Recomputation, pod: Pod, bound_to: str | None, most_
         if absent := absent_resources(recomputation, pod):
             found["absentResources"] = absent
     return found
+
+
+def _of_gone_node(pod: Pod, node: str, decision: Decision) -> dict[str, Any]:
+    """As one of `near_misses`."""
+    owner = owner_of(pod)
+    again = f"{owner} creates it again" if owner is not None else "create it again without spec.nodeName"
+    change = {
+        "change": f"delete the pod; {again}",
+        "node": decision.node,
+        "command": command("kubectl", "delete", "pod", pod.name, "-n", pod.namespace, "--force"),
+    }
+    return {
+        "plugin": "",
+        "reasons": [f"node {node} does not exist"],
+        "code": "UnschedulableAndUnresolvable",
+        "count": 0,
+        "onlyThis": 0,
+        "node": None,
+        "missing": ["is run by no kubelet, until kube-controller-manager's pod garbage collector deletes it"],
+        "changes": [change] if decision.node is not None else [],
+    }
 
 
 def _since(recomputation: Recomputation, pod: Pod) -> dict[str, Any]:

@@ -19,10 +19,20 @@ def score_table(columns: ScoreColumns, first: str | None, most: int | None) -> d
     if first is not None and first in columns.nodes and (own := columns.nodes.index(first)) not in shown:
         shown.append(own)
     return {
-        "plugins": [{"plugin": plugin, "weight": columns.weights[plugin]} for plugin in columns.raw],
+        "plugins": [
+            {"plugin": plugin, "weight": columns.weights[plugin]}
+            | ({"isSame": True} if _is_same(columns, plugin) else {})
+            for plugin in columns.raw
+        ],
         "scoredNodes": len(columns.nodes),
         "nodes": [_row(columns, place) for place in shown],
     }
+
+
+def _is_same(columns: ScoreColumns, plugin: str) -> bool:
+    """Whether every node has the same score, so that the plugin decides nothing."""
+    normalized = np.asarray(columns.normalized[plugin])
+    return len(normalized) > 1 and bool((normalized == normalized[0]).all())
 
 
 def _row(columns: ScoreColumns, place: int) -> dict[str, Any]:

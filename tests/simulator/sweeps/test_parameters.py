@@ -57,6 +57,7 @@ def test_a_key_does_not_depend_on_the_order_of_parameters():
 
 MISTAKES = {
     "a value without a label": ({"cluster": [Cluster([])]}, "cluster\n.*a Cluster has no label"),
+    "a value whose type begins with a vowel": ({"cluster": [object()]}, "cluster\n.*an object has no label"),
     "a sample that has one": ([{"seed": 1}, {"cluster": Cluster([])}], r"samples\[1\].cluster\n.*has no label"),
     "a label that is none": ({"x": [Labelled((1,), 2)]}, "a label must be a text or a number, got tuple"),  # type: ignore[arg-type]
     "a parameter without values": ({"seed": []}, "seed\n.*has no values"),

@@ -107,7 +107,7 @@ class AutoscalerStrategy(Strategy):
     """Autoscalers are stored; no controller scales by them."""
 
     has_status = True
-    warning_on_create = stored_only_warning("HorizontalPodAutoscalers", "measures nothing, so it scales nothing")
+    warning_on_create = stored_only_warning("HorizontalPodAutoscalers", "runs no controller that scales by metrics")
 
     def default(self, document: Document, context: StrategyContext) -> None:
         spec = spec_of(document)

@@ -129,10 +129,15 @@ class _Reading:
             return Labelled(_label(value), value.item() if isinstance(value, np.generic) else value)
         self.problem(
             path,
-            f"a {type(value).__name__} has no label for the results; give it one: {{'name': value}} in a grid, "
-            "Labelled('name', value) in samples, or pass what is the same in all runs by common=",
+            f"{_with_article(type(value).__name__)} has no label for the results; give it one: "
+            "{'name': value} in a grid, Labelled('name', value) in samples, or pass what is the same in all runs by "
+            "common=",
         )
         return None
+
+
+def _with_article(noun: str) -> str:
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
 
 
 def _several(given: Any) -> list[Any] | None:

@@ -4,7 +4,7 @@
  * A colouring is {kind, title, of(row) → index into `colours`, colours, entries: [{label, colour, count}]}.
  */
 
-import { measured } from "./filter.js";
+import { has, measured } from "./filter.js";
 import { count, percent } from "./format.js";
 
 const STEPS = 20;
@@ -23,6 +23,8 @@ const RAMPS = {
   light: [[0, [205, 226, 234]], [0.5, [92, 165, 192]], [0.8, [28, 106, 142]], [0.92, [204, 130, 38]], [1, [184, 58, 44]]],
   dark: [[0, [38, 62, 76]], [0.5, [45, 122, 152]], [0.8, [102, 196, 226]], [0.92, [240, 176, 80]], [1, [244, 112, 94]]],
 };
+
+const MARKS = [0, 0.25, 0.5, 0.7, 0.8, 0.9, 1];
 
 function mixed(stops, share) {
   const at = Math.min(1, Math.max(0, share));
@@ -51,7 +53,8 @@ export function colouring(choice, nodes, scheme) {
     return names(`Label ${argument}`, nodes.names.length, (row) => labelOf(nodes, row, argument), "without the label", scheme);
   }
   const resource = Object.hasOwn(nodes.allocatable, argument) ? argument : "cpu";
-  return shares(`Requested ${resource}`, (row) => measured(nodes, resource, "use", row), scheme);
+  const isAbsent = (row) => !has(nodes, resource, row);
+  return shares(`Requested ${resource}`, (row) => measured(nodes, resource, "use", row), scheme, nodes.names.some((_, row) => isAbsent(row)) ? isAbsent : null);
 }
 
 /** The value of a label; "" where the node has none. */
@@ -69,10 +72,12 @@ function taintKeys(taints) {
   return [...new Set((taints ?? []).map((taint) => taint.split(/[=:]/)[0]))].sort().join(", ");
 }
 
-function shares(title, read, scheme) {
-  const colours = Array.from({ length: STEPS + 1 }, (_, step) => rampColour(scheme, step / STEPS));
-  const of = (row) => Math.round(Math.min(1, Math.max(0, read(row))) * STEPS);
-  const entries = [0, 0.25, 0.5, 0.75, 1].map((share) => ({ label: percent(share), colour: rampColour(scheme, share) }));
+/** `isAbsent(row)`: there is nothing of which a share could be taken. The legend has a mark wherever the ramp turns. */
+function shares(title, read, scheme, isAbsent = null) {
+  const colours = [...Array.from({ length: STEPS + 1 }, (_, step) => rampColour(scheme, step / STEPS)), NONE[scheme]];
+  const of = (row) => (isAbsent?.(row) ? STEPS + 1 : Math.round(Math.min(1, Math.max(0, read(row))) * STEPS));
+  const entries = MARKS.map((share) => ({ label: percent(share), colour: rampColour(scheme, share) }));
+  if (isAbsent) entries.push({ label: "none", colour: NONE[scheme] });
   return { kind: "ramp", title, of, colours, entries };
 }
 

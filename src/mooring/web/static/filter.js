@@ -176,6 +176,11 @@ function resource(field, operator, value, nodes) {
   return numbers(operator, wanted, (columns, row) => measured(columns, found, measure, row));
 }
 
+/** Whether a node has any of a resource, or has given some away. */
+export function has(nodes, resourceName, row) {
+  return (nodes.allocatable[resourceName]?.[row] ?? 0) > 0 || (nodes.requested[resourceName]?.[row] ?? 0) > 0;
+}
+
 /** Free, requested, allocatable or the share in use of a resource on a node. */
 export function measured(nodes, resourceName, measure, row) {
   const total = nodes.allocatable[resourceName]?.[row] ?? 0;

@@ -1,33 +1,58 @@
 /**
  * Where nodes are on the map: squares in rows, grouped, as large as the space allows. Pure.
  *
- * The area of a square is in proportion to its weight. Rows are filled from the left, the largest first, so that squares of
- * like size stand together; the order is stable, and a node keeps its place while others are filtered or recoloured.
+ * The area of a square is in proportion to its weight. Rows are filled from the left, the largest first; smaller squares stand below
+ * each other beside the large ones. The order is that of the groups' rows, and a node keeps its place while others are filtered or recoloured.
  */
 
 const GAP = 0.12; // of the side of a square, at least a pixel
 const LEAST_SHARE = 0.25; // of the largest side: small nodes stay visible
 export const HEADING = 26;
 const GROUP_GAP = 14;
+const LEAST_COLUMN = 220; // as wide as a heading
+const MOST_COLUMNS = 6;
 
 /**
- * Lays out `weights` (one a node) in `width` × `height`. `groups` is a list of {name, rows}.
- * Returns {x, y, side: Float32Array, height, unit, headings: [{name, y, count}]}; `height` exceeds the given one where squares would
- * become smaller than `least`.
+ * Lays out `weights` (one a node) in `width` × `height`. `groups` is a list of {name, rows}; they stand side by side where that makes
+ * squares larger. Returns {x, y, side: Float32Array, height, unit, headings: [{name, x, y, width, count}]}; `height` exceeds the given one
+ * where squares would become smaller than `least`.
  */
 export function laidOut(weights, groups, width, height, { least = 7, most = 280 } = {}) {
   const sides = relativeSides(weights);
-  const ordered = groups.map((group) => ({ ...group, rows: bySize(group.rows, sides) }));
-  const hasHeadings = groups.length > 1;
-  let [low, high] = [least, most];
-  if (heightOf(ordered, sides, least, width, hasHeadings) < height) {
-    for (let step = 0; step < 14; step += 1) {
-      const middle = (low + high) / 2;
-      if (heightOf(ordered, sides, middle, width, hasHeadings) <= height) low = middle;
-      else high = middle;
-    }
+  const ordered = groups.map((group) => ({ ...group, rows: [...group.rows].sort((a, b) => sides[b] - sides[a]) }));
+  let best = null;
+  for (let columns = 1; columns <= columnsFor(groups.length, width); columns += 1) {
+    const widest = Math.max(least, Math.min(most, columnWidth(width, columns)));
+    const unit = largestUnit((each) => packed(ordered, sides, each, width, columns).height, height, least, widest);
+    const total = packed(ordered, sides, unit, width, columns).height;
+    if (best === null || unit > best.unit || (unit === best.unit && total < best.total)) best = { columns, unit, total };
   }
-  return placed(ordered, sides, Math.max(least, Math.floor(low * 4) / 4), width, hasHeadings, weights.length);
+  const [x, y, side] = [new Float32Array(weights.length), new Float32Array(weights.length), new Float32Array(weights.length)];
+  const found = packed(ordered, sides, best.unit, width, best.columns, (row, left, top, size) => {
+    [x[row], y[row], side[row]] = [left, top, size];
+  });
+  return { x, y, side, height: Math.ceil(found.height), unit: best.unit, headings: found.headings };
+}
+
+function columnsFor(groups, width) {
+  return Math.max(1, Math.min(groups, MOST_COLUMNS, Math.floor(width / LEAST_COLUMN)));
+}
+
+function columnWidth(width, columns) {
+  return (width - (columns - 1) * GROUP_GAP) / columns;
+}
+
+/** The largest unit with which all fit, in quarters of a pixel where these fit as well. */
+function largestUnit(heightOf, height, least, most) {
+  let [low, high] = [least, most];
+  if (heightOf(least) >= height) return least;
+  for (let step = 0; step < 14; step += 1) {
+    const middle = (low + high) / 2;
+    if (heightOf(middle) <= height) low = middle;
+    else high = middle;
+  }
+  const rounded = Math.max(least, Math.floor(low * 4) / 4);
+  return heightOf(rounded) <= height ? rounded : low;
 }
 
 function relativeSides(weights) {
@@ -36,58 +61,46 @@ function relativeSides(weights) {
   return Float32Array.from(weights, (weight) => (largest > 0 ? Math.max(LEAST_SHARE, Math.sqrt(Math.max(0, weight) / largest)) : 1));
 }
 
-function bySize(rows, sides) {
-  return [...rows].sort((a, b) => sides[b] - sides[a] || a - b);
-}
-
 function gapOf(unit) {
   return Math.max(1, Math.min(8, Math.round(unit * GAP)));
 }
 
-function heightOf(groups, sides, unit, width, hasHeadings) {
-  const gap = gapOf(unit);
-  let total = 0;
-  for (const group of groups) {
-    if (hasHeadings) total += HEADING;
-    let [x, shelf] = [0, 0];
-    for (const row of group.rows) {
-      const side = sides[row] * unit;
-      if (x > 0 && x + side > width) {
-        total += shelf + gap;
-        [x, shelf] = [0, 0];
-      }
-      shelf = Math.max(shelf, side);
-      x += side + gap;
-    }
-    total += shelf + (hasHeadings ? GROUP_GAP : 0);
-  }
-  return total;
+/** All groups, so many beside each other: {height, headings}. `put(row, left, top, side)` is called for each square. */
+function packed(groups, sides, unit, width, columns, put = null) {
+  const hasHeadings = groups.length > 1;
+  const each = columnWidth(width, columns);
+  const headings = [];
+  let [top, band] = [0, 0];
+  groups.forEach((group, place) => {
+    const column = place % columns;
+    if (column === 0) [top, band] = [top + band, 0];
+    const left = column * (each + GROUP_GAP);
+    if (hasHeadings) headings.push({ name: group.name, x: left, y: top, width: each, count: group.rows.length });
+    const above = top + (hasHeadings ? HEADING : 0);
+    const inner = packedGroup(group.rows, sides, unit, each, put && ((row, x, y, side) => put(row, left + x, above + y, side)));
+    band = Math.max(band, inner + (hasHeadings ? HEADING + GROUP_GAP : 0));
+  });
+  return { height: top + band, headings };
 }
 
-function placed(groups, sides, unit, width, hasHeadings, length) {
-  const [x, y, side] = [new Float32Array(length), new Float32Array(length), new Float32Array(length)];
+/** One group, its largest first: shelves, on which a square that is small enough stands below the one before it. The height. */
+function packedGroup(rows, sides, unit, width, put) {
   const gap = gapOf(unit);
-  const headings = [];
-  let top = 0;
-  for (const group of groups) {
-    if (hasHeadings) {
-      headings.push({ name: group.name, y: top, count: group.rows.length });
-      top += HEADING;
+  let [top, shelf, left, column, below] = [0, 0, 0, 0, 0];
+  for (const row of rows) {
+    const side = sides[row] * unit;
+    if (column > 0 && below + side <= shelf + 0.01) {
+      put?.(row, left, top + below, side);
+      below += side + gap;
+      continue;
     }
-    let [left, shelf] = [0, 0];
-    for (const row of group.rows) {
-      const size = sides[row] * unit;
-      if (left > 0 && left + size > width) {
-        top += shelf + gap;
-        [left, shelf] = [0, 0];
-      }
-      [x[row], y[row], side[row]] = [left, top, size];
-      shelf = Math.max(shelf, size);
-      left += size + gap;
-    }
-    top += shelf + (hasHeadings ? GROUP_GAP : 0);
+    left = column > 0 ? left + column + gap : 0;
+    if (left > 0 && left + side > width) [top, left] = [top + shelf + gap, 0];
+    if (left === 0) shelf = side;
+    put?.(row, left, top, side);
+    [column, below] = [side, side + gap];
   }
-  return { x, y, side, height: Math.ceil(top), unit, headings };
+  return top + shelf;
 }
 
 /** Rows by a key, in the order of the keys: numbers within names count as numbers. */
@@ -126,4 +139,15 @@ export function neighbour(layout, from, direction, isShown) {
     if (distance < least) [best, least] = [row, distance];
   }
   return best;
+}
+
+/** Per row its place when names are sorted, numbers within them as numbers: node-2 before node-10. */
+export function ranks(names) {
+  const collator = new Intl.Collator("en", { numeric: true });
+  const sorted = names.map((_, row) => row).sort((a, b) => collator.compare(names[a], names[b]));
+  const found = new Int32Array(names.length);
+  sorted.forEach((row, place) => {
+    found[row] = place;
+  });
+  return found;
 }

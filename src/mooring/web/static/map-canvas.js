@@ -1,6 +1,7 @@
 /** The map's canvas: one pass a colour, so that 5,000 nodes are redrawn within a frame. */
 
 import { oncePerFrame } from "./dom.js";
+import { percent } from "./format.js";
 import { HEADING, laidOut, neighbour, rowAt } from "./layout.js";
 
 const LABELLED = 40; // pixels from which a square has room for its name
@@ -117,7 +118,7 @@ export class MapCanvas {
         context.globalAlpha = isMatch ? 1 : DIMMED;
         context.beginPath();
         for (const row of bucket[isMatch]) {
-          const level = Math.min(1, Math.max(0, fill(row))) * side[row];
+          const level = Math.min(1, Math.max(0, fill(row) || 0)) * side[row];
           context.rect(x[row], y[row] + side[row] - level, side[row], level);
         }
         context.fill();
@@ -151,15 +152,15 @@ export class MapCanvas {
 
   #headings(context, text, muted) {
     context.textBaseline = "middle";
-    for (const { name, y, count } of this.layout.headings) {
+    for (const { name, x, y, width: room, count } of this.layout.headings) {
       context.font = "600 13px system-ui, sans-serif";
       context.fillStyle = text;
       const shown = name || "none";
-      context.fillText(shown, 0, y + HEADING / 2 - 2);
-      const width = context.measureText(shown).width;
+      const width = Math.min(context.measureText(shown).width, room - 40);
+      context.fillText(shown, x, y + HEADING / 2 - 2, room - 40);
       context.font = "12px system-ui, sans-serif";
       context.fillStyle = muted;
-      context.fillText(String(count), width + 8, y + HEADING / 2 - 2);
+      context.fillText(String(count), x + width + 8, y + HEADING / 2 - 2);
     }
   }
 
@@ -176,7 +177,7 @@ export class MapCanvas {
       context.font = `600 ${size}px system-ui, sans-serif`;
       this.#text(context, shortened(context, nodes.names[row], side[row] - inset * 2), x[row] + inset, y[row] + inset, text, halo);
       context.font = `${size}px system-ui, sans-serif`;
-      this.#text(context, `${Math.round(fill(row) * 100)} %`, x[row] + inset, y[row] + inset + 3 + size, text, halo);
+      this.#text(context, Number.isNaN(fill(row)) ? "none" : percent(fill(row)), x[row] + inset, y[row] + inset + 3 + size, text, halo);
     }
     context.globalAlpha = 1;
   }

@@ -3,9 +3,9 @@
 import { colouring, labelOf } from "./colours.js";
 import { decisionItem } from "./decision-list.js";
 import { announce, debounced, h, oncePerFrame, show } from "./dom.js";
-import { compiled, FilterError, measured } from "./filter.js";
+import { compiled, FilterError, has, measured } from "./filter.js";
 import { amount, count, counted, percent, visible } from "./format.js";
-import { grouped } from "./layout.js";
+import { grouped, ranks } from "./layout.js";
 import { MapCanvas } from "./map-canvas.js";
 import { address } from "./routes.js";
 import { forPrint, onTheme, scheme } from "./theme.js";
@@ -102,13 +102,13 @@ export function view(main, { store, params, navigate, title }) {
     const size = Object.hasOwn(nodes.allocatable, state.size) ? nodes.allocatable[state.size] : null;
     const weights = size ?? nodes.names.map(() => 1);
     const colours = colouring(state.color, nodes, scheme());
-    const model = { nodes, weights, colouring: colours, matches, fill: (row) => measured(nodes, fill, "use", row), groups: groupsOf(nodes, state.group) };
+    const model = { nodes, weights, colouring: colours, matches, fill: (row) => (has(nodes, fill, row) ? measured(nodes, fill, "use", row) : Number.NaN), groups: groupsOf(nodes, state.group) };
     const key = JSON.stringify([state.size, state.group, nodes.names.length, nodes.revision && state.group ? nodes.revision : 0]);
     map.set(model, key === placedKey);
     placedKey = key;
     const rows = [];
     for (let row = 0; row < matches.length; row += 1) if (matches[row]) rows.push(row);
-    list.set(rows);
+    list.set(byName(nodes, rows));
     drawLegend(legend, colours);
     const text = state.filter && !filterError ? `${count(rows.length)} of ${counted(nodes.names.length, "node")} match` : counted(nodes.names.length, "node");
     if (matchCount.textContent !== text) matchCount.textContent = text;
@@ -137,7 +137,8 @@ export function view(main, { store, params, navigate, title }) {
 
   function drawDecisions() {
     const shown = store.decisions.slice(0, SHOWN_DECISIONS);
-    const text = store.status === "live" ? "None yet. Create a pod, and its decision appears here." : "Nothing happens in a file. On a cluster that runs, decisions appear here as they are made.";
+    const text = store.status === "static" ? "Nothing happens in a file. On a cluster that runs, decisions appear here as they are made."
+      : store.status === "live" ? "None yet. Create a pod, and its decision appears here." : "Decisions appear here once the page is connected again.";
     show(decisions, shown.length ? shown.map(decisionItem) : h("li", { class: "note" }, text));
   }
 
@@ -209,7 +210,14 @@ export function labelKeys(nodes) {
   return few.map(([key]) => key).filter((key) => key !== "kubernetes.io/hostname").sort();
 }
 
+/** Groups of rows; in each by name. */
 export function groupsOf(nodes, choiceOfGroup) {
+  const groups = unordered(nodes, choiceOfGroup);
+  for (const { rows } of groups) byName(nodes, rows);
+  return groups;
+}
+
+function unordered(nodes, choiceOfGroup) {
   if (choiceOfGroup === "zone") return grouped(nodes.names.length, (row) => nodes.zones[row] ?? "");
   if (choiceOfGroup.startsWith("label:")) {
     const key = choiceOfGroup.slice("label:".length);
@@ -218,18 +226,27 @@ export function groupsOf(nodes, choiceOfGroup) {
   return [{ name: "", rows: [...nodes.names.keys()] }];
 }
 
+const RANKS = new WeakMap(); // names → the place of each: sorted once, until nodes come or go
+
+function byName(nodes, rows) {
+  let known = RANKS.get(nodes.names);
+  if (known?.length !== nodes.names.length) RANKS.set(nodes.names, known = ranks(nodes.names));
+  return rows.sort((a, b) => known[a] - known[b]);
+}
+
 function marked(text, { from, to }) {
   return h("code", { class: "marked", "aria-hidden": "true" }, text.slice(Math.max(0, from - 24), from), h("mark", {}, text.slice(from, to) || "␣"), text.slice(to, to + 16));
 }
 
 function nodeRow(nodes, row, resource) {
   const share = measured(nodes, resource, "use", row);
+  const hasNone = !has(nodes, resource, row);
   const note = [nodes.zones[row], isMarked(nodes, row) ? null : counted(nodes.pods[row], "pod")].filter(Boolean).join(" · ");
   return [
     h("span", { class: "node-name name" }, visible(nodes.names[row])),
     h("span", { class: "node-note note" }, states(nodes, row), h("span", {}, note)),
-    bar(share), h("span", { class: "number" }, percent(share)),
-    h("span", { class: "hidden" }, ` of ${resource} requested`),
+    bar(share), h("span", { class: "number" }, hasNone ? "none" : percent(share)),
+    h("span", { class: "hidden" }, hasNone ? ` of ${resource} allocatable` : ` of ${resource} requested`),
   ];
 }
 

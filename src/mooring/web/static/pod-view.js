@@ -123,13 +123,13 @@ function firstLine(found, recomputed, decision) {
     if (decision.node) return ["It waits for a node, and would go to ", nodeLink(decision.node), " now: ", `${count(decision.feasibleNodes)} of ${counted(decision.nodes, "node")} ${decision.feasibleNodes === 1 ? "is" : "are"} feasible.`];
     return ["It waits for a node."];
   }
-  return ["It runs on ", nodeLink(found.node), ". ", ...boundSentence(found, recomputed, decision), ...sinceSentence(found, recomputed.since)];
+  const where = recomputed.ownNode?.isGone ? ["It is bound to ", visible(found.node), ", which does not exist. "] : ["It runs on ", nodeLink(found.node), ". "];
+  return [...where, ...boundSentence(found, recomputed, decision), ...sinceSentence(found, recomputed.since)];
 }
 
 function boundSentence(found, { ownNode: own, runnerUp }, decision) {
   const sentences = [];
-  if (own?.isGone) sentences.push("That node does not exist any more. ");
-  else if (own) sentences.push(`That node is not feasible any more (${visible([own.plugin, ...(own.reasons ?? [])].filter(Boolean).join(": "))}). `);
+  if (own && !own.isGone) sentences.push(`That node is not feasible any more (${visible([own.plugin, ...(own.reasons ?? [])].filter(Boolean).join(": "))}). `);
   if (decision.node === undefined) return sentences;
   if (decision.node === null) return [...sentences, "Decided again, no node is feasible. "];
   if (decision.feasibleNodes === 1 && decision.node === found.node) return [...sentences, "It is the only feasible node. "];

@@ -8,13 +8,17 @@ import { nodeLink, table } from "./widgets.js";
 
 /**
  * `scores` is {plugins: [{name, weight}], nodes: [{name, total, parts: [{raw, normalized, weighted}]}]}.
- * `chosen` is marked. `nodeName` makes the name of a node, which may not exist. Plugins that give no node a point are named, not drawn.
+ * `chosen` is marked. `nodeName` makes the name of a node, which may not exist. Plugins that give every node the same are named, not
+ * drawn: bars show what decides.
  */
 export function scoreBars(scores, { chosen = null, own = null, highest = null, more = null, nodeName = nodeLink } = {}) {
   const { plugins, nodes } = scores;
-  const drawn = plugins.map((plugin, place) => ({ ...plugin, place })).filter(({ place }) => nodes.some((node) => node.parts[place]?.weighted));
-  const silent = plugins.filter((_, place) => !nodes.some((node) => node.parts[place]?.weighted));
-  const top = highest ?? Math.max(1, ...nodes.map((node) => node.total));
+  const placed = plugins.map((plugin, place) => ({ ...plugin, place, isSilent: !nodes.some((node) => node.parts[place]?.weighted) }));
+  const drawn = placed.filter(({ isSilent, isSame }) => !isSilent && !isSame);
+  const same = placed.filter(({ isSilent, isSame }) => !isSilent && isSame);
+  const silent = placed.filter(({ isSilent }) => isSilent);
+  const pointsOf = (node) => drawn.reduce((total, { place }) => total + (node.parts[place]?.weighted ?? 0), 0);
+  const top = highest ?? Math.max(1, ...nodes.map(pointsOf));
   const id = newId("score-table");
   const numbers = h("div", { id, hidden: true });
   const toggle = h("button", { type: "button", class: "quiet", "aria-expanded": "false", "aria-controls": id }, "Show numbers");
@@ -31,6 +35,7 @@ export function scoreBars(scores, { chosen = null, own = null, highest = null, m
       h("span", { class: "score-name" }, nodeName(node.name), node.name === chosen ? h("span", { class: "badge good" }, "chosen") : node.name === own ? h("span", { class: "badge" }, "runs here") : null),
       h("span", { class: "score-bar", role: "img", "aria-label": partsText(drawn, node) }, drawn.map((plugin) => segment(plugin, node, top))),
       h("span", { class: "number score-total" }, count(node.total))))),
+    same.length ? h("p", { class: "note" }, `Every node gets the same from ${same.map(({ name, place }) => `${visible(name)} (${count(nodes[0].parts[place].weighted)})`).join(", ")}: the bars leave it out.`) : null,
     silent.length ? h("p", { class: "note" }, `No points from ${silent.map((plugin) => plugin.name).join(", ")}.`) : null,
     h("div", { class: "row" }, toggle, more), numbers);
 }
