@@ -13,7 +13,7 @@ from tests.cli.conftest import Mooring, Result
 from tests.cli.programs import Program
 
 from mooring.apiserver import EmbeddedApiServer
-from mooring.base.errors import ApiError, Fault
+from mooring.base.errors import ApiError, Fault, OperatorMistake, Problem
 from mooring.cli.explained_cluster import ExplainedSource
 from mooring.client import ApiClient, Connection
 from mooring.objects import Node, Pod
@@ -298,6 +298,25 @@ def test_a_cluster_that_may_not_be_listed_leaves_what_is_recorded(mooring: Moori
     assert result.out.startswith("Pod default/web waits for a node")
     assert result.out.endswith(
         "It was not decided again: a snapshot needs nodes, which cannot be listed: nodes is forbidden\n"
+    )
+
+
+def test_a_cluster_that_cannot_be_read_is_no_matter_of_the_configuration(mooring: Mooring, monkeypatch):
+    async def found(*_: object) -> Pod:
+        return a_pod("web")
+
+    def unreadable(*_: object) -> None:
+        raise OperatorMistake.found_in("https://cluster.invalid", [Problem('Pod "default/x"', "is no pod")])
+
+    configuration = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    responses = QueryResult([{"found": False, "profiles": ["default-scheduler"], "configuration": configuration}], [])
+    monkeypatch.setattr(ApiClient, "get_as", found)
+    monkeypatch.setattr("mooring.scheduler.introspection.explain_client.query", lambda *_: responses)
+    monkeypatch.setattr("mooring.cli.explained_cluster.ExplainedSource.read_live", unreadable)
+    connection = Connection(server="https://cluster.invalid:6443", source="the test")
+    monkeypatch.setattr("mooring.cli.kubeconfig_file.connection_here", lambda _: connection)
+    assert mooring("explain", "web").out.endswith(
+        'It was not decided again: https://cluster.invalid has 1 problem. Pod "default/x": is no pod\n'
     )
 
 

@@ -19,6 +19,7 @@ from mooring.base.visible import visible_values
 from mooring.cli.explained_cluster import (
     NODE_KINDS,
     NOT_FOUND,
+    SCHEDULERS_CONFIGURATION,
     ExplainedSource,
     live_pod,
     pod_in,
@@ -339,7 +340,10 @@ def _decided_again(
 
 
 def _not_loaded(error: OperatorMistake, refused: Sequence[str]) -> str:
-    """Why the scheduler's configuration cannot be used here."""
+    """Why the scheduler's configuration cannot be used here, or what of the cluster cannot be read."""
+    if not error.summary.startswith(SCHEDULERS_CONFIGURATION):
+        problems = "; ".join(f"{problem.path}: {problem.message}" for problem in error.problems)
+        return f"{error.summary} {problems}".rstrip()
     if refused:
         return f"{'; '.join(refused)}."
     why = "; ".join(dict.fromkeys(problem.message for problem in error.problems)) or error.summary

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 FORBIDDEN, NOT_FOUND = 403, 404
+SCHEDULERS_CONFIGURATION = "the scheduler's configuration"
 
 
 class ExplainedSource(NamedTuple):
@@ -107,8 +108,10 @@ class ExplainedSource(NamedTuple):
         """The configuration that a scheduler has in force."""
         from mooring.config import load_configuration
 
-        text, source = written(configuration), "the scheduler's configuration"
-        return load_configuration(text, source=source, registry=registry, gates=self.gates).configuration
+        text = written(configuration)
+        return load_configuration(
+            text, source=SCHEDULERS_CONFIGURATION, registry=registry, gates=self.gates
+        ).configuration
 
     def read_file(self) -> Cluster:
         from mooring.simulator import Cluster
