@@ -277,3 +277,8 @@ def test_a_time_limit_ends_the_simulation_with_what_was_computed():
     outcome = simulate(Cluster.of_nodes(2), workload, time_limit=0.0)
     assert outcome.is_interrupted
     assert len(outcome.pods) < 50
+
+
+def test_a_gated_pod_is_pending_for_its_gates():
+    result = simulate(a_cluster_of("a"), [Arrival(0.0, a_pod("held", gates=["example.com/wait"]))])
+    assert result.pending_reasons == [("waiting for scheduling gates: [example.com/wait]", 1)]

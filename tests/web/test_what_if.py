@@ -250,4 +250,4 @@ async def test_a_gated_pod_is_listed_with_its_gates() -> None:
         async with served(mirror) as page:
             found = await page.post("what-if", {"pods": NEW_POD})
     placements = {each["pod"]: each for each in found["placements"]}
-    assert placements["default/held"]["message"] == "waiting for scheduling gates: example.com/approval"
+    assert placements["default/held"]["message"] == "waiting for scheduling gates: [example.com/approval]"

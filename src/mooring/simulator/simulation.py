@@ -438,6 +438,9 @@ class _Simulation:
 
     def _outcome(self, *, is_interrupted: bool) -> SimulationResult:
         usage, pods = self._usage, list(self._outcomes.values())
+        for uid, outcome in self._outcomes.items():
+            if outcome.bound_at is None and not outcome.message:
+                outcome.message = self._gating(uid)
         usage.finish(self._changed_at)
         return SimulationResult(
             pods,
@@ -454,6 +457,11 @@ class _Simulation:
             self._moves.moves(pods) if self._moves is not None else [],
             self._notes + ([unserved_note(self._unserved, self._configuration)] if self._unserved else []),
         )
+
+    def _gating(self, uid: str) -> str:
+        """Why a PreEnqueue plugin keeps the pod out of the queue, if one does."""
+        queued = self._core.queue.find(uid)
+        return "; ".join(queued.gating.reasons) if queued is not None and queued.gating is not None else ""
 
     def _faults(self) -> list[PluginFaults]:
         counted = counted_errors(self._core.metrics.plugins)

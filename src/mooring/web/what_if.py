@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -188,32 +188,16 @@ def simulated(
         others, _ = run(configured(WhatIfRequest(), current, registry, gates), None)
         baseline = Baseline(others.pods, configured(WhatIfRequest(), current, registry, gates), registry)
     result, decisions = run(configuration, baseline)
-    gated = _gated([*changed.pods, *(arrival.pod for arrival in arrivals)])
-    found = _side(result, decisions, before, again, gated)
+    found = _side(result, decisions, before, again)
     found |= {"nodes": added, "bounds": BOUNDS}
     if request.compare is not None:
         other = loaded_text(request.compare.config, registry, gates, "compare.config")
         theirs, their_decisions = run(other, Baseline(result.pods, configuration, registry))
-        found["compare"] = _side(theirs, their_decisions, before, again, gated)
+        found["compare"] = _side(theirs, their_decisions, before, again)
     return found | {"took": round(time.monotonic() - began, 3)}
 
 
-def _gated(pods: Iterable[Pod]) -> dict[str, str]:
-    """Why pods with scheduling gates are not tried."""
-    return {
-        pod.key: f"waiting for scheduling gates: {', '.join(gate.name for gate in pod.spec.scheduling_gates)}"
-        for pod in pods
-        if pod.spec.scheduling_gates
-    }
-
-
-def _side(
-    result: SimulationResult,
-    decisions: _Decisions,
-    before: dict[str, str | None],
-    again: list[str],
-    gated: dict[str, str],
-) -> Document:
+def _side(result: SimulationResult, decisions: _Decisions, before: dict[str, str | None], again: list[str]) -> Document:
     """What one configuration does."""
     evicted: dict[str, list[str]] = {}
     for eviction in result.evictions:
@@ -227,7 +211,7 @@ def _side(
             found
             | {
                 "node": outcome.node if is_placed else None,
-                "message": "" if is_placed else outcome.message or found.get("message") or gated.get(key, NOT_TRIED),
+                "message": "" if is_placed else outcome.message or found.get("message") or NOT_TRIED,
                 "preempts": evicted.get(key, []),
             }
         )
