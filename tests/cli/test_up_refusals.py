@@ -114,14 +114,14 @@ def test_every_wrong_object_of_a_file_is_named_with_its_line(mooring: Mooring, c
     assert result.code == 2
     expected = [
         "c.yaml has 7 problems.",
-        '  Node "off_X" (line 1)\n    Node "off_X" is invalid: metadata.name:',
-        '  Pod "shop/web" (line 5)\n    unknown field "spec.nodename"',
-        '  Pod "shop/web" (line 5)\n    unknown field "spec.containers[0].imag"',
-        '  Pod "shop/web" (line 5)\n    Pod "web" is invalid: spec.containers[0].image: Required value',
+        '  Node "off_X" (line 3)\n    Node "off_X" is invalid: metadata.name:',
+        '  Pod "shop/web" (line 9)\n    unknown field "spec.nodename"',
+        '  Pod "shop/web" (line 10)\n    unknown field "spec.containers[0].imag"',
+        '  Pod "shop/web" (line 10)\n    Pod "web" is invalid: spec.containers[0].image: Required value',
         "  document 3: count (line 14)\n",
         '  CiliumNode "one" (line 16)\n    the embedded API server has no kind CiliumNode in cilium.io/v2; put its '
         "CustomResourceDefinition into the file, or leave the object out",
-        '  Node "Big_One" (line 20)\n',
+        '  Node "Big_One" (line 22)\n',
     ]
     places = [result.err.find(each) for each in expected]
     assert -1 not in places, result.err

@@ -49,6 +49,34 @@ def test_a_pasted_pod_is_placed_and_not_created(tab: Tab, shop_page: Served, clu
     assert "imagined" not in cluster.out("get", "pods", "--all-namespaces")
 
 
+def test_the_outcome_of_an_earlier_input_is_marked_beside_a_mistake(tab: Tab, shop_page: Served) -> None:
+    shop_page.open(tab, "/what-if")
+    page = tab.page
+    results, problem = page.locator("#results"), page.locator("#what-if-problem")
+    page.locator("#what-if-pods").fill(POD % "250m")
+    expect(results).to_contain_text("imagined")
+
+    page.locator("#what-if-pods").fill((POD % "250m").replace("containers", "containrs"))
+
+    expect(problem).to_contain_text('line 5: Pod "default/imagined": unknown field "spec.containrs"')
+    assert problem.inner_text().count("containrs") == 1
+    expect(results).to_contain_text("This is the outcome before the change above, which has a mistake.")
+    page.locator("#what-if-pods").fill(POD % "300m")
+    expect(results).not_to_contain_text("which has a mistake")
+    expect(problem).to_be_empty()
+
+
+def test_a_comparison_is_marked_beside_a_mistake(tab: Tab, shop_page: Served) -> None:
+    shop_page.open(tab, "/compare")
+    page = tab.page
+    expect(page.locator("#results")).to_contain_text("Outcome")
+
+    page.locator("#config-second").fill(MOST_ALLOCATED.replace("NodeResourcesFit, weight", "NodeResourceFit, weight"))
+
+    expect(page.locator("#compare-problem")).to_contain_text("configuration B has 1 problem.")
+    expect(page.locator("#results")).to_contain_text("which has a mistake")
+
+
 def test_a_pod_that_fits_nowhere_fits_an_added_node(tab: Tab, shop_page: Served) -> None:
     shop_page.open(tab, "/what-if")
     page = tab.page

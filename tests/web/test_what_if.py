@@ -231,6 +231,30 @@ async def test_a_mistake_names_its_field(page, document, status, field):
         assert error["field"] == field
 
 
+async def test_problems_are_listed_once_each_with_the_line_of_its_field(page):
+    wrong = NEW_POD.replace("containers:", "containrs:")
+    error = (await page.post("what-if", {"pods": wrong}, 400))["error"]
+    assert error["message"] == "pods has 2 problems."
+    assert [(each["line"], each["message"]) for each in error["problems"]] == [
+        (5, 'Pod "extra" is invalid: spec.containers: Required value'),
+        (6, 'unknown field "spec.containrs"'),
+    ]
+    misspelt = NEW_POD.replace("image:", "imag:").replace("resources:", "image: app, resources:")
+    error = (await page.post("what-if", {"pods": misspelt}, 400))["error"]
+    assert error["message"] == (
+        'pods has 1 problem. Pod "default/extra" (line 6): unknown field "spec.containers[0].imag"'
+    )
+
+
+async def test_a_configuration_is_named_as_on_the_page(page):
+    error = (await page.post("what-if", {"compare": {"config": UNKNOWN_PLUGIN}}, 400))["error"]
+    assert error["message"].startswith("configuration B has 1 problem. profiles[0]")
+    assert error["field"] == "compare.config"
+    error = (await page.post("what-if", {"config": UNKNOWN_PLUGIN}, 400))["error"]
+    assert error["message"].startswith("the configuration has 1 problem. profiles[0]")
+    assert error["field"] == "config"
+
+
 async def test_a_simulation_that_takes_too_long_is_partial(page, monkeypatch):
     def in_no_time(*arguments, time_limit, **options):
         return simulate(*arguments, time_limit=0.0, **options)

@@ -22,6 +22,7 @@ A snapshot (`mooring snapshot`) is recognized by its content; all its objects ar
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
@@ -56,6 +57,8 @@ GENERATED_WORKLOAD = "GeneratedWorkload"
 """Pods that arrive at a simulation: of the file of --workload."""
 OURS = (SHORT_FORM[1], GENERATED_CLUSTER, GENERATED_WORKLOAD)
 """Kinds of `SHORT_FORM`'s version, which no API server has."""
+_FIELD = re.compile(r"\b(?:spec|metadata|status|data)(?:\.[\w-]+|\[\d+\])+")
+"""The path of a field in a message of the API server."""
 _SERVER_WRITTEN = ("uid", "resourceVersion", "creationTimestamp")
 
 
@@ -123,7 +126,26 @@ class ClusterFile:
     def refuse(self, problems: Sequence[Problem]) -> None:
         """Raise OperatorMistake with these problems, in the order of the file, if there are any."""
         if problems:
-            raise OperatorMistake.found_in(self.source, sorted(problems, key=lambda each: each.line or 0))
+            placed = self._with_lines_of_fields(problems)
+            raise OperatorMistake.found_in(self.source, sorted(placed, key=lambda each: each.line or 0))
+
+    def _with_lines_of_fields(self, problems: Sequence[Problem]) -> list[Problem]:
+        """Where a message names a field of the object that begins in its line: the line of the field."""
+        if isinstance(self._text, Snapshot):
+            return list(problems)
+        objects: dict[int | None, Tree] = {}
+        with contextlib.suppress(OperatorMistake):  # JSON that is not YAML
+            for tree in read_trees(self._text, self.source):
+                for each in (tree, *(tree.fields["items"].items if "items" in tree.fields else ())):
+                    objects[each.line] = each
+        found = []
+        for problem in problems:
+            tree_of_it, field = objects.get(problem.line), _FIELD.search(problem.message)
+            if tree_of_it is not None and field is not None:
+                steps = [int(step) if step.isdigit() else step for step in re.findall(r"[^.\[\]]+", field[0])]
+                problem = Problem(problem.path, problem.message, tree_of_it.nearest(steps).line)
+            found.append(problem)
+        return found
 
     def _read_snapshot(self, snapshot: Snapshot) -> _Reading:
         reading = _Reading(self._now)

@@ -319,10 +319,3 @@ class Api:
             return recorded(queried.responses, queried.problems, pod, is_unresponsive=queried.is_unresponsive)
         except Fault as error:
             return Recorded({}, [str(error)], False)
-
-
-def refused(error: OperatorMistake) -> RequestError:
-    """A mistake in what the user sent."""
-    problems = [{"path": each.path, "message": each.message, "line": each.line} for each in error.problems]
-    first = f" {error.problems[0].path}: {error.problems[0].message}" if error.problems else ""
-    return RequestError(400, f"{error.summary}{first}", problems=problems)

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
+from mooring.base.errors import OperatorMistake
+
 MOST_NEAR = 5
 
 
@@ -39,6 +41,17 @@ class RequestError(Exception):
         if self.problems:
             error["problems"] = self.problems
         return {"error": error}
+
+
+def refused(error: OperatorMistake, *, field: str | None = None, status: int = 400) -> RequestError:
+    """A mistake in what the user sent. One problem is in the message; of several each is in `problems` alone."""
+    problems = [{"path": each.path, "message": each.message, "line": each.line} for each in error.problems]
+    message = error.summary
+    if len(error.problems) == 1:
+        [only] = error.problems
+        line = f" (line {only.line})" if only.line is not None else ""
+        message = f"{error.summary} {only.path}{line}: {only.message}"
+    return RequestError(status, message, field=field, problems=problems)
 
 
 def not_found(what: str, name: str, known: Iterable[str], *, where: str = "") -> RequestError:

@@ -21,8 +21,8 @@ from mooring.base.log import Log
 from mooring.base.rates import Rates
 from mooring.scheduler.serving.http_errors import error_logger
 from mooring.web.access import PageAccess, bearer
-from mooring.web.api import ROOT, Api, refused
-from mooring.web.errors import RequestError, too_many
+from mooring.web.api import ROOT, Api
+from mooring.web.errors import RequestError, refused, too_many
 from mooring.web.responses import SECURITY_HEADERS, file_response, json_response
 from mooring.web.static_files import StaticFile, static_files
 from mooring.web.what_if_calls import MOST_BODY

@@ -29,7 +29,7 @@ from mooring.simulator.rescheduling import unplaced
 from mooring.simulator.scenario import Arrival, Cluster, Documents, KindKey, Workload
 from mooring.simulator.serving_profiles import unserved_reason
 from mooring.simulator.simulation import simulate
-from mooring.web.errors import RequestError
+from mooring.web.errors import RequestError, refused
 from mooring.web.pod_page import SHOWN_NODES, funnel, score_columns
 from mooring.web.what_if_request import WhatIfRequest, changed_weights, configured, loaded_text
 from mooring.why.changes import ProposedChange, with_node_fields
@@ -191,7 +191,7 @@ def simulated(
     found = _side(result, decisions, before, again)
     found |= {"nodes": added, "bounds": BOUNDS}
     if request.compare is not None:
-        other = loaded_text(request.compare.config, registry, gates, "compare.config")
+        other = loaded_text(request.compare.config, registry, gates, "compare.config", "configuration B")
         theirs, their_decisions = run(other, Baseline(result.pods, configuration, registry))
         found["compare"] = _side(theirs, their_decisions, before, again)
     return found | {"took": round(time.monotonic() - began, 3)}
@@ -338,10 +338,7 @@ def _mistakes_in(field: str) -> Iterator[None]:
     try:
         yield
     except OperatorMistake as error:
-        problems = [{"path": each.path, "message": each.message, "line": each.line} for each in error.problems]
-        first = f" {error.problems[0].path}: {error.problems[0].message}" if error.problems else ""
-        status = 413 if isinstance(error, TooManyPods) else 400
-        raise RequestError(status, f"{error.summary}{first}", field=field, problems=problems) from error
+        raise refused(error, field=field, status=413 if isinstance(error, TooManyPods) else 400) from error
 
 
 # Decisions

@@ -12,11 +12,12 @@ from typing import Any
 
 import msgspec
 
+from mooring.base.errors import OperatorMistake
 from mooring.base.nesting import Decoder
 from mooring.config import Configuration, load_configuration
 from mooring.framework import FeatureGates, Point
 from mooring.framework.registry import Registry
-from mooring.web.errors import RequestError, not_found
+from mooring.web.errors import RequestError, not_found, refused
 
 MOST_ADDED_NODES = 1_000
 MOST_TEXT = 512 * 1024
@@ -145,11 +146,16 @@ def configured(
     return without_extenders(dataclasses.replace(loaded, profiles=tuple(profiles)))
 
 
-def loaded_text(text: str, registry: Registry, gates: FeatureGates | None, field: str) -> Configuration:
-    """A configuration of the request. What is wrong in it is an `OperatorMistake`."""
+def loaded_text(
+    text: str, registry: Registry, gates: FeatureGates | None, field: str, name: str = "the configuration"
+) -> Configuration:
+    """A configuration of the request; `name` is that of its field on the page. Raises `RequestError`."""
     if len(text) > MOST_TEXT:
-        raise RequestError(413, f"{field} has more than {MOST_TEXT} characters.", field=field)
-    loaded = load_configuration(text, source=field, registry=registry, gates=gates)
+        raise RequestError(413, f"{name} has more than {MOST_TEXT} characters.", field=field)
+    try:
+        loaded = load_configuration(text, source=name, registry=registry, gates=gates)
+    except OperatorMistake as error:
+        raise refused(error, field=field) from error
     return without_extenders(loaded.configuration)
 
 

@@ -10,7 +10,7 @@ import { onTheme } from "./theme.js";
 import { scoreBars } from "./score-bars.js";
 import { scoresByPod, tally } from "./what-if-results.js";
 import { countsOf, EXAMPLE } from "./what-if-state.js";
-import { showProblem } from "./what-if-view.js";
+import { markOutdated, redrawn, showProblem } from "./what-if-view.js";
 import { badge, empty, failure, loading, nodeLink, section, table } from "./widgets.js";
 
 const SHOWN = 200;
@@ -46,11 +46,13 @@ export function view(main, { store, params, navigate, title }) {
     try {
       last = await api.postPatiently("/what-if", body, leaving.signal);
       show(problem);
+      outcome.classList.remove("outdated");
       show(outcome, compared(last));
     } catch (error) {
       if (error.name === "AbortError") return;
       showProblem(problem, error);
       if (last === null) show(outcome, failure(error, run));
+      else markOutdated(outcome);
     }
     outcome.setAttribute("aria-busy", "false");
   });
@@ -81,7 +83,7 @@ export function view(main, { store, params, navigate, title }) {
       problem),
     outcome);
   run();
-  const redraw = () => last && show(outcome, compared(last));
+  const redraw = () => last && redrawn(outcome, () => show(outcome, compared(last)));
   onTheme.addEventListener("theme", redraw);
   return {
     dispose() {

@@ -25,6 +25,7 @@ export function view(main, { store, params, navigate, title }) {
     try {
       const found = await api.postPatiently("/what-if", requestOf(state), leaving.signal);
       show(problem);
+      outcome.classList.remove("outdated");
       editor.setAttribute("aria-invalid", "false");
       show(outcome, results(found, { previous: last }));
       last = found;
@@ -35,6 +36,7 @@ export function view(main, { store, params, navigate, title }) {
       showProblem(problem, error);
       editor.setAttribute("aria-invalid", String(error.field === "pods"));
       if (last === null) show(outcome, failure(error, run));
+      else markOutdated(outcome);
     }
   });
 
@@ -63,7 +65,7 @@ export function view(main, { store, params, navigate, title }) {
         h("fieldset", { id: "weights" }, h("legend", {}, "Weights of score plugins"), sliders(store.cluster.profiles ?? [], state, change))),
       outcome));
   run();
-  const redraw = () => last && show(outcome, results(last));
+  const redraw = () => last && redrawn(outcome, () => show(outcome, results(last)));
   onTheme.addEventListener("theme", redraw);
   return {
     dispose() {
@@ -72,6 +74,21 @@ export function view(main, { store, params, navigate, title }) {
       leaving.abort();
     },
   };
+}
+
+/** What is shown belongs to an earlier input: it is dimmed, and says so. */
+export function markOutdated(element) {
+  if (element.classList.contains("outdated")) return;
+  element.classList.add("outdated");
+  element.prepend(h("p", { class: "notes" }, "This is the outcome before the change above, which has a mistake."));
+}
+
+/** Draws the same outcome once more. */
+export function redrawn(element, draw) {
+  const wasOutdated = element.classList.contains("outdated");
+  element.classList.remove("outdated");
+  draw();
+  if (wasOutdated) markOutdated(element);
 }
 
 /** The message, and every problem with its field. */
