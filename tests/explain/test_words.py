@@ -65,6 +65,26 @@ def explained(decision: dict[str, Any] | None, **more: Any) -> str:
     return in_full(found | more) + "\n"
 
 
+def test_a_pod_that_waited_shows_why_and_what_woke_it():
+    earlier = {
+        "time": "2026-01-01T11:58:20Z",
+        "lastTime": "2026-01-01T11:59:00Z",
+        "attempts": 3,
+        "message": "0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes are available.",
+        "startedBy": {"NodeUpdate": 1, "AssignedPodDelete": 2},
+    }
+    decision = a_placed_decision(attempt=4, startedBy="NodeAdd", earlier=[earlier])
+    text = explained(decision, node="node-2", phase="Running", queue="absent")
+    assert text.startswith(
+        "Pod shop/web runs on node-2 (profile default-scheduler, Running); it waited 1m40s for it: "
+        "0/3 nodes are available: 3 Insufficient cpu.\n"
+    )
+    assert "Last decision: attempt 4 at 2026-01-01T12:00:00Z, after NodeAdd.\n" in text
+    assert (
+        "  2026-01-01T11:58:20Z to 2026-01-01T11:59:00Z after NodeUpdate, AssignedPodDelete (2)  3 times: 0/3" in text
+    )
+
+
 def test_a_placed_pod_shows_its_scores():
     assert explained(a_placed_decision(bound=True), node="node-2", phase="Running", queue="absent") == dedent("""\
         Pod shop/web runs on node-2 (profile default-scheduler, Running).

@@ -84,6 +84,25 @@ def test_any_one_of_several_refusing_plugins_wakes_the_pod():
     assert queue.where("web") == "backoff"
 
 
+def test_an_attempt_knows_what_requeued_its_pod():
+    clock = ManualClock()
+    queue = a_queue(clock, hints={"Headroom": [NODE_HINT, Hint("Pod", Action.DELETE)]})
+    queue.add(a_pod())
+    assert fail(queue, refused_by="Headroom").started_by == "", "nothing requeued it: it is the first one"
+    queue.on_event(NODE_ADDED)
+    wait(queue, clock, 3)
+    second = popped(queue)
+    assert queue.started_by(second.pod.uid) == "NodeAdd"
+    queue.on_event(ASSIGNED_POD_DELETED)
+    queue.requeue(second, unschedulable=["Headroom"])
+    wait(queue, clock, 9)
+    third = popped(queue)
+    assert third.started_by == "AssignedPodDelete", "it came during the attempt before"
+    queue.requeue(third)
+    wait(queue, clock, 20)
+    assert popped(queue).started_by == "ScheduleAttemptFailure", "an error: only the backoff requeued it"
+
+
 def test_every_matching_hint_of_a_plugin_runs_until_one_passes():
     """Q31: only hints of the rejecting plugins run."""
     no = Hint("Node", Action.ADD | Action.DELETE, Recorded(False))

@@ -5,7 +5,7 @@ from mooring.explain.owner_words import owner_in_full
 from mooring.explain.pending_words import pending_in_full
 from mooring.explain.recording_words import since_recorded
 from mooring.explain.why_not_words import why_not_in_full
-from mooring.explain.words import in_full, in_one_line, summary
+from mooring.explain.words import in_full, in_one_line, summary, waited
 
 __all__ = [
     "in_full",
@@ -15,5 +15,6 @@ __all__ = [
     "pending_in_full",
     "since_recorded",
     "summary",
+    "waited",
     "why_not_in_full",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mooring.base.clock import parse_timestamp
 from mooring.base.durations import go_duration
 from mooring.base.errors import did_you_mean
 from mooring.explain.decision_words import Evidence, placed_lines, refused_lines
@@ -56,7 +57,8 @@ def is_unserved(found: Evidence) -> bool:
 def _lines(found: Evidence, is_wide: bool) -> Iterator[str]:
     reason = summary(found)
     status = f"(profile {found['profile']}, {found.get('phase') or 'Pending'})"
-    yield f"Pod {found['pod']} {_where(found)} {status}{f': {reason}' if reason else ''}."
+    before = f"; {text}" if (text := waited(found)) else ""
+    yield f"Pod {found['pod']} {_where(found)} {status}{f': {reason}' if reason else ''}{before}."
     if (group := found.get("podGroup")) is not None:
         yield from group_lines(group)
     yield from _by_plugins(found)
@@ -83,7 +85,8 @@ def _recorded(found: Evidence) -> Iterator[str]:
     if is_unserved(found):
         yield from _unserved_lines(found)
     yield ""
-    yield f"Last decision: attempt {decision.get('attempt', 1)} at {decision['time']}."
+    after = f", after {decision['startedBy']}" if decision.get("startedBy") else ""
+    yield f"Last decision: attempt {decision.get('attempt', 1)} at {decision['time']}{after}."
     if decision.get("error"):
         yield f"  It was not bound: {decision['error']}"
     elif decision.get("node") is None:
@@ -105,9 +108,26 @@ def _at_the_latest(found: Evidence) -> str:
 
 def _earlier(attempts: Evidence) -> str:
     count, first, last = attempts["attempts"], attempts["time"], attempts["lastTime"]
-    return (
-        f"  {first}{f' to {last}' if count > 1 else ''}  {f'{count} times: ' if count > 1 else ''}{attempts['message']}"
-    )
+    until, times = (f" to {last}", f"{count} times: ") if count > 1 else ("", "")
+    after = f" after {events}" if (events := started_by(attempts)) else ""
+    return f"  {first}{until}{after}  {times}{attempts['message']}"
+
+
+def started_by(attempts: Evidence) -> str:
+    """Which events requeued the pod for these attempts: `NodeAdd, AssignedPodDelete (2)`."""
+    events: dict[str, int] = attempts.get("startedBy") or {}
+    return ", ".join(f"{event} ({count})" if count > 1 else event for event, count in events.items())
+
+
+def waited(found: Evidence) -> str:
+    """How long a pod with a node waited for it, and why: what its scheduler reported last before. "" where unknown."""
+    decision = found.get("decision") or {}
+    earlier = decision.get("earlier")
+    if not found["node"] or not earlier or decision.get("node") != found["node"]:
+        return ""
+    seconds = parse_timestamp(decision["time"]) - parse_timestamp(earlier[0]["time"])
+    message = earlier[-1]["message"].partition(". ")[0].rstrip(".")
+    return f"it waited {go_duration(round(seconds))} for it: {message}"
 
 
 def _where(found: Evidence) -> str:

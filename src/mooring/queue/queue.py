@@ -193,6 +193,7 @@ class SchedulingQueue:
 
     def _start_attempt(self, queued: QueuedPodInfo) -> None:
         queued.attempts += 1
+        queued.started_by = queued.requeued_by if queued.attempts > 1 else ""
         queued.popped = self._clock.monotonic()
         self._in_flight.start(queued)
 
@@ -404,6 +405,11 @@ class SchedulingQueue:
         """A pod in the queue or in flight."""
         return self._pods.get(uid)
 
+    def started_by(self, uid: str) -> str:
+        """What requeued the pod for its attempt under way; "" for its first one."""
+        queued = self._pods.get(uid)
+        return "" if queued is None else queued.started_by
+
     def next_attempt(self, queued: QueuedPodInfo) -> float | None:
         """When, in the clock's `now`, the pod is tried at the latest without any event; None: at once, or never."""
         if queued.place not in (Place.BACKOFF, Place.UNSCHEDULABLE):
@@ -465,13 +471,16 @@ class SchedulingQueue:
 
     def _replay(self, queued: QueuedPodInfo, events: list[InFlightEvent] | None) -> QueueingStrategy:
         """The queueing strategy by the events during the pod's attempt."""
+        queued.requeued_by = ATTEMPT_FAILED
         # Without a record of the attempt (it was done already) only its backoff requeues the pod.
         if events is None or queued.failed_by_error or self._is_member(queued):
             return QueueingStrategy.AFTER_BACKOFF
         best = QueueingStrategy.SKIP
         best_possible = QueueingStrategy.IMMEDIATELY if queued.pending_plugins else QueueingStrategy.AFTER_BACKOFF
         for event, old, new in events:
-            best = max(best, self._hints.strategy(queued, event, old, new))
+            strategy = self._hints.strategy(queued, event, old, new)
+            if strategy > best:
+                best, queued.requeued_by = strategy, event.label
             if best is best_possible:
                 break
         return best
@@ -530,6 +539,8 @@ class SchedulingQueue:
             if was_elsewhere:
                 self._record_move(queued, reason)
             return
+        if reason != ATTEMPT_FAILED:
+            queued.requeued_by = reason
         backs_off = strategy is QueueingStrategy.AFTER_BACKOFF and self._places.backs_off(queued)
         self._enqueue(queued, Place.BACKOFF if backs_off else Place.ACTIVE)
         self._record_move(queued, reason)

@@ -51,6 +51,10 @@ class QueuedPodInfo(QueuedPod):
     was_flushed: bool = False
     """Whether the timeout of unschedulable pods requeued it since it last failed, and no event."""
     flush_timestamp: float | None = None
+    requeued_by: str = ""
+    """The label of the event that requeued it, or of what else did."""
+    started_by: str = ""
+    """The same, of the attempt under way; "" for the first one."""
     entry: int = 0
     """Its turn among the unschedulable pods: they are requeued in the order in which they came."""
 

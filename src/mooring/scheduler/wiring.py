@@ -157,7 +157,7 @@ def build_core(
 
     # State, queue, and what is reported
     state = State() if recorder is None else RecordingState(recorder)
-    wake, decision_log = asyncio.Event(), DecisionLog(clock, recorder=recorder)
+    wake = asyncio.Event()
     queue = SchedulingQueue(
         clock,
         max_unschedulable_seconds=max_unschedulable_seconds,
@@ -167,6 +167,7 @@ def build_core(
         observer=metrics,
         has_pod_groups=gates.on("GenericWorkload"),
     )
+    decision_log = DecisionLog(clock, recorder=recorder, started_by=queue.started_by)
     reporter = reporter or Reporter(client, clock, names, events=client.beside("mooring events"))
     foreign_bindings = ForeignBindings(client, clock, reporter, metrics.plugins)
 

@@ -115,4 +115,6 @@ def attempts_of(found: Document) -> Sequence[Document]:
     last = {"time": decision["time"], "lastTime": decision["time"], "attempts": 1, "message": outcome}
     if decision.get("node") and not decision.get("error"):
         last["node"] = decision["node"]
+    if started_by := decision.get("startedBy"):
+        last["startedBy"] = {started_by: 1}
     return [*earlier, last]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mooring.base.errors import Fault
-from mooring.explain import summary
+from mooring.explain import summary, waited
 from mooring.framework import Pod
 from mooring.why.pods import recomputed
 from mooring.why.recomputation import Recomputation
@@ -95,8 +95,8 @@ def is_decided_again(pod: Pod, found: Document) -> bool:
 def with_summary(found: Document) -> Document:
     """And the reason in one line, where there is one."""
     with of_this_version():
-        reason = summary(found)
-    return {**found, "summary": reason} if reason else found
+        reason, before = summary(found), waited(found)
+    return {**found, **({"summary": reason} if reason else {}), **({"waited": before} if before else {})}
 
 
 @contextlib.contextmanager

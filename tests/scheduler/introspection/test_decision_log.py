@@ -46,6 +46,18 @@ def test_attempts_in_a_row_that_ended_alike_count_as_one(journal, clock):
     assert (first["time"], first["lastTime"]) == ("2023-11-14T22:13:20Z", "2023-11-14T22:14:20Z")
 
 
+def test_attempts_know_which_events_started_them(clock):
+    events = iter(["", "NodeAdd", "AssignedPodDelete", "NodeAdd", "NodeAdd"])
+    journal = DecisionLog(clock, started_by=lambda _uid: next(events))
+    pod = a_pod("web")
+    for message in ("no room", "no room", "no room", "no room", ""):
+        journal.write(pod, {"node": None if message else "node-1", "message": message})
+    found = journal.read("default/web")
+    assert found is not None
+    assert found["startedBy"] == "NodeAdd"
+    assert [each["startedBy"] for each in found["earlier"]] == [{"NodeAdd": 2, "AssignedPodDelete": 1}]
+
+
 def test_a_binding_that_failed_is_an_attempt_with_its_error(journal):
     pod = a_pod("web")
     journal.write(pod, {"node": "node-1"})

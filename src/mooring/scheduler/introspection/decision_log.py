@@ -7,6 +7,7 @@ because one that names a reason for every node has thousands of small parts; it 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -20,7 +21,9 @@ REMEMBERED = 10_000
 REMEMBERED_BYTES = 32 * 1024 * 1024
 EARLIER = 10
 """How many earlier attempts of a pod are known; those in a row that ended alike count as one."""
-EARLIER_BYTES = 200
+EVENTS = 5
+"""How many labels of events are kept of them."""
+EARLIER_BYTES = 400
 """About what one takes in memory, besides its message."""
 
 
@@ -31,14 +34,21 @@ class _Earlier(msgspec.Struct, gc=False):
     last_time: float
     attempts: int
     outcome: str
+    started_by: dict[str, int]
+    """Event label → how many of them it started."""
 
     def document(self) -> dict[str, Any]:
-        return {
+        found: dict[str, Any] = {
             "time": timestamp(self.first_time),
             "lastTime": timestamp(self.last_time),
             "attempts": self.attempts,
             "message": self.outcome,
         }
+        return found | ({"startedBy": self.started_by} if self.started_by else {})
+
+    def count(self, event: str) -> None:
+        if event and (event in self.started_by or len(self.started_by) < EVENTS):
+            self.started_by[event] = self.started_by.get(event, 0) + 1
 
 
 class _Entry(msgspec.Struct, gc=False):
@@ -47,6 +57,8 @@ class _Entry(msgspec.Struct, gc=False):
     evidence: bytes
     outcome: str
     """Of this attempt: the message, or the node."""
+    started_by: str = ""
+    """The label of the event that requeued the pod for it."""
     notes: dict[str, Any] | None = None
     earlier: list[_Earlier] | None = None
     """None for a pod that was decided once: most are."""
@@ -71,8 +83,11 @@ class DecisionLog:
         remembered: int = REMEMBERED,
         remembered_bytes: int = REMEMBERED_BYTES,
         recorder: Recorder | None = None,
+        started_by: Callable[[str], str] = lambda _uid: "",
     ) -> None:
+        """`started_by` returns what requeued a pod for its attempt under way."""
         self._clock = clock
+        self._started_by = started_by
         self._recorder = recorder
         self._remembered = remembered
         self._remembered_bytes = remembered_bytes
@@ -85,7 +100,9 @@ class DecisionLog:
         if self._recorder is not None and isinstance(evidence, dict):
             self._recorder.held(key, pod.uid, evidence)
         before = entries.pop(key, None)
-        entries[key] = entry = _Entry(pod.uid, self._clock.now(), encoded, _outcome(evidence))
+        entries[key] = entry = _Entry(
+            pod.uid, self._clock.now(), encoded, _outcome(evidence), self._started_by(pod.uid)
+        )
         if before is not None:
             self._bytes -= len(before.evidence) + before.earlier_bytes
             if before.uid == pod.uid:
@@ -111,6 +128,8 @@ class DecisionLog:
         kept = _decode(entry.evidence)
         evidence = kept.document() if isinstance(kept, EvidenceRecord) else kept
         found = {"uid": entry.uid, "time": timestamp(entry.time), **evidence, **(entry.notes or {})}
+        if entry.started_by:
+            found["startedBy"] = entry.started_by
         if entry.earlier:
             found["earlier"] = [each.document() for each in entry.earlier]
         return found
@@ -130,7 +149,9 @@ def _inherit(entry: _Entry, before: _Entry) -> None:
     if earlier and earlier[-1].outcome == outcome:
         earlier[-1].last_time = before.time
         earlier[-1].attempts += 1
+        earlier[-1].count(before.started_by)
         return
-    earlier.append(_Earlier(before.time, before.time, 1, outcome))
+    earlier.append(_Earlier(before.time, before.time, 1, outcome, {}))
+    earlier[-1].count(before.started_by)
     del earlier[:-EARLIER]
     entry.earlier_bytes = sum(EARLIER_BYTES + len(each.outcome) for each in earlier)

@@ -124,6 +124,7 @@ function firstLine(found, recomputed, decision) {
     return ["It waits for a node."];
   }
   const where = recomputed.ownNode?.isGone ? ["It is bound to ", visible(found.node), ", which does not exist. "] : ["It runs on ", nodeLink(found.node), ". "];
+  if (found.waited) where.push(`${capital(visible(found.waited))}. `);
   return [...where, ...boundSentence(found, recomputed, decision), ...sinceSentence(found, recomputed.since)];
 }
 
@@ -198,6 +199,7 @@ function attempts(found) {
     h("ol", { class: "timeline" }, [...list].reverse().map((each) => h("li", { class: each.node ? "good" : "" },
       h("time", { class: "number" }, clock(each.time), each.lastTime && each.lastTime !== each.time ? ` – ${clock(each.lastTime)}` : ""),
       each.attempts > 1 ? badge(`${count(each.attempts)} times`) : null,
+      Object.entries(each.startedBy ?? {}).map(([event, times]) => badge(`after ${event}${times > 1 ? ` ×${count(times)}` : ""}`)),
       h("span", { class: "message" }, each.node ? ["bound to ", nodeLink(each.node)] : visible(each.message ?? ""))))));
 }
 
