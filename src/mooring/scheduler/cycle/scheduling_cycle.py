@@ -76,7 +76,8 @@ class SchedulingCycle:
         self._recorder = recorder
         self._groups = groups
         self._idle = asyncio.Event()
-        """Not set while extenders are awaited: a reload must not switch profiles meanwhile."""
+        """Not set while extenders are awaited and while members of a group are tried: a reload must not switch profiles
+        meanwhile."""
         self._idle.set()
 
     async def schedule_one(self, queued: QueuedPodInfo) -> None:
@@ -148,6 +149,7 @@ class SchedulingCycle:
 
     async def _schedule_group(self, queued: QueuedPodInfo, groups: PodGroupCycle) -> None:
         """Schedule all members of the pod's group together."""
+        self._idle.clear()  # plugins are awaited, too: `unreserve` of a member that was tried, `pod_group_post_filter`
         try:
             if not self._overruns.holds(queued):
                 await groups.schedule(queued, self._decide_member)

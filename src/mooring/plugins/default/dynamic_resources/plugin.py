@@ -459,9 +459,11 @@ class DynamicResources(Plugin):
 
     async def unreserve(self, pod: Pod, node: NodeView, cycle: Cycle) -> None:
         state: PodClaims = cycle.filter_state(self)
-        if state.unknown_writes:
+        if not cycle.is_trial and state.unknown_writes:
             await self._binder.resolve_unknown_writes(state)
         release_devices(state, pod, self._in_flight)
+        if cycle.is_trial:
+            return  # nothing was written; a reservation from before a crash is the pod's still
         for at, claim in enumerate(state.claims):
             try:
                 if claim is state.extended_claim:
