@@ -118,7 +118,7 @@ class RecordingClient(ApiClient):
         version = str(int(group.metadata.resource_version or "0") + 1)
         metadata = msgspec.structs.replace(group.metadata, resource_version=version)
         others = [each for each in group.status.conditions if each.type != written.type]
-        group_status = msgspec.structs.replace(group.status, conditions=[*others, written])
+        group_status = msgspec.structs.replace(group.status, conditions=(*others, written))
         store.changed(msgspec.structs.replace(group, metadata=metadata, status=group_status))
 
 
@@ -216,8 +216,6 @@ def _load(core: Core, case: Case) -> None:
         nodes.found(node)
     core.informers.preload(lambda kind: [item for item in parts.others if isinstance(item, kind)])
     for pod in parts.pods:
-        if not pod.spec.node_name:
-            pod.spec.scheduler_name = pod.spec.scheduler_name or "default-scheduler"
         core.pods.found(pod)
 
 

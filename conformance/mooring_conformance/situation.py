@@ -109,11 +109,10 @@ def _absolute(now: float, relative: re.Match[bytes]) -> bytes:
 
 def _completed(item: Any, kind: str, *, namespaced: bool) -> Any:
     metadata = item.metadata
-    if namespaced and not metadata.namespace:
-        metadata.namespace = "default"
-    if not metadata.uid:
-        metadata.uid = f"{kind}/{metadata.namespace}/{metadata.name}"
-    return item
+    namespace = metadata.namespace or ("default" if namespaced else "")
+    uid = metadata.uid or f"{kind}/{namespace}/{metadata.name}"
+    completed = msgspec.structs.replace(metadata, namespace=namespace, uid=uid)
+    return msgspec.structs.replace(item, metadata=completed)
 
 
 class RecordedPods(StatePods):

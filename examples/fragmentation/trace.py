@@ -112,15 +112,18 @@ def node_objects(nodes: Sequence[OpenbNode]) -> list[Node]:
 
 
 def _node_object(node: OpenbNode) -> Node:
-    offered: Quantities = {"cpu": f"{node.cpu_milli}m", "memory": f"{node.memory_mib}Mi", "pods": str(MOST_PODS)}
-    if node.num_gpu:
-        offered[GPU] = str(node.num_gpu)
+    offered = {
+        "cpu": f"{node.cpu_milli}m",
+        "memory": f"{node.memory_mib}Mi",
+        "pods": str(MOST_PODS),
+        **({GPU: str(node.num_gpu)} if node.num_gpu else {}),
+    }
     return Node(
         metadata=ObjectMeta(
             name=node.name, uid=node.name, resource_version="1", labels={MODEL: node.model} if node.model else {}
         ),
         status=NodeStatus(
-            capacity=offered, allocatable=offered, conditions=[NodeCondition(type="Ready", status="True")]
+            capacity=offered, allocatable=offered, conditions=(NodeCondition(type="Ready", status="True"),)
         ),
     )
 
@@ -150,7 +153,7 @@ class PodObjects:
 
 def _spec(row: OpenbPod) -> PodSpec:
     requests: Quantities = {"cpu": f"{row.cpu_milli}m", "memory": f"{row.memory_mib}Mi"}
-    return PodSpec(containers=[Container(name="main", resources=ResourceRequirements(requests=requests))], priority=0)
+    return PodSpec(containers=(Container(name="main", resources=ResourceRequirements(requests=requests)),), priority=0)
 
 
 def _annotations(row: OpenbPod) -> dict[str, str]:

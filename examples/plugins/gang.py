@@ -74,7 +74,7 @@ class Gang(Plugin):
             return Wait(self._wait_seconds)
         for waiting in self._waiting:
             if group_of(waiting.pod) == group:
-                self._waiting.allow(waiting.pod.uid, self.name)
+                self._waiting.allow(waiting.pod.uid, self)
         return Allow()
 
     def unreserve(self, pod: Pod, node: NodeView, cycle: Cycle) -> None:
@@ -82,7 +82,7 @@ class Gang(Plugin):
         group = group_of(pod)
         for waiting in self._waiting:
             if group is not None and group_of(waiting.pod) == group:
-                self._waiting.reject(waiting.pod.uid, self.name, f"gang {group[1]} lost pod {pod.name}")
+                self._waiting.reject(waiting.pod.uid, self, f"gang {group[1]} lost pod {pod.name}")
 
 
 def _members(group: tuple[str, str]) -> PodsWhere:

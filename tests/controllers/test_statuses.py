@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import force_setattr
 
 from mooring.controllers.elastic_quota_status import used
 from mooring.controllers.pod_group_status import wanted_status
@@ -34,7 +35,7 @@ def pods(**phases: int) -> list[Pod]:
     for phase, count in phases.items():
         for at in range(count):
             pod = a_pod(f"{phase}-{at}")
-            pod.status.phase = phase
+            force_setattr(pod.status, "phase", phase)
             found.append(pod)
     return found
 
@@ -80,9 +81,9 @@ def test_used_is_what_bound_pods_request_that_have_not_ended():
     quota = ElasticQuota(spec=ElasticQuotaSpec(min={"cpu": 4, "pods": 10}, max={"memory": "8Gi", "example.com/gpu": 1}))
     bound = a_pod("bound", cpu="500m", memory="2Gi", node="node")
     running = a_pod("running", cpu=1, node="node")
-    running.status.phase = "Running"
+    force_setattr(running.status, "phase", "Running")
     ended = a_pod("ended", cpu=1, node="node")
-    ended.status.phase = "Succeeded"
+    force_setattr(ended.status, "phase", "Succeeded")
     assert used(quota, [bound, running, ended, a_pod("pending", cpu=1)]) == {
         "cpu": "1500m",
         "memory": "2Gi",

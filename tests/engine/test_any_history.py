@@ -134,7 +134,7 @@ class Strict(Plugin):
 
 
 NAMED = NodeSelectorTerm(
-    match_fields=[NodeSelectorRequirement(key="metadata.name", operator="In", values=["node-1", "node-2"])]
+    match_fields=(NodeSelectorRequirement(key="metadata.name", operator="In", values=("node-1", "node-2")),)
 )
 TEMPLATES: dict[str, Callable[[], dict[str, Any]]] = {
     "plain": lambda: {"cpu": "500m", "memory": "1Gi"},
@@ -165,7 +165,7 @@ TEMPLATES: dict[str, Callable[[], dict[str, Any]]] = {
     "served": lambda: {"cpu": "200m", "labels": {"app": "served"}},
     "named": lambda: {
         "cpu": "200m",
-        "affinity": Affinity(node_affinity=NodeAffinity(required=NodeSelector(node_selector_terms=[NAMED]))),
+        "affinity": Affinity(node_affinity=NodeAffinity(required=NodeSelector(node_selector_terms=(NAMED,)))),
     },
     "ports": lambda: {"cpu": "100m", "ports": [8080]},
     "impossible": lambda: {"cpu": "900"},

@@ -5,19 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.engine.builders import a_profile, a_state
 
-from mooring.engine import EngineCycle
+from mooring.engine.cycle import PluginCycle
 from mooring.engine.post_filter import NodeDiagnosis
 from mooring.engine.what_if import EngineWhatIf
 from mooring.framework import Cycle, Diagnosis, NodeRows, NodeView, Tally, WhatIf
 from mooring.state import Rows, RowView
 from mooring.state.tallies import StandingTally
-from mooring.testing import a_pod
 
 
 def promised(
-    cycle: EngineCycle, evidence: NodeDiagnosis, rows: Rows, view: RowView, tally: StandingTally, what_if: EngineWhatIf
+    cycle: PluginCycle, evidence: NodeDiagnosis, rows: Rows, view: RowView, tally: StandingTally, what_if: EngineWhatIf
 ) -> tuple[Cycle, Diagnosis, NodeRows, NodeView, Tally, WhatIf]:
     """Type-checks only if each has the shape of its promise."""
     return cycle, evidence, rows, view, tally, what_if
@@ -26,7 +24,7 @@ def promised(
 @pytest.mark.parametrize(
     ("promise", "kept"),
     [
-        (Cycle, EngineCycle(a_profile(), a_pod(), a_state())),
+        (Cycle, PluginCycle),
         (Diagnosis, NodeDiagnosis),
         (NodeRows, Rows),
         (NodeView, RowView),

@@ -64,7 +64,7 @@ def test_the_versions_of_outside_data_are_recorded_and_do_not_move_within_a_cycl
     assert decision.node == "a"
     assert decision.used == {"Load": 0, "Load#2": 2}
     load.publish({})
-    assert decision.cycle.value(load) == {"a": 10, "b": 2}
+    assert decision.cycle.shown.value(load) == {"a": 10, "b": 2}
     assert decision.evidence()["used"] == {"Load": 0, "Load#2": 2}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import force_setattr
 
 from mooring.engine import ExtenderResults, ExtenderScores, Profile, decide
 from mooring.framework import UNRESOLVABLE, Plan, Plugin, Point, Rejection
@@ -119,7 +120,7 @@ def test_a_refusal_is_premature_where_a_node_passed_that_was_not_sent():
 
 def test_the_nominated_node_is_taken_alone_unless_it_was_refused():
     pod = a_pod()
-    pod.status.nominated_node_name = "b"
+    force_setattr(pod.status, "nominated_node_name", "b")
     assert decide(a_profile(), pod, state(), extender_results=results("b")).node == "b"
     out = results("a", "b", rejected={"b": TOO_HOT}, is_nominated_out=True)
     assert decide(a_profile(), pod, state(), extender_results=out).node == "a"

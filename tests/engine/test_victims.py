@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import force_setattr
 from tests.engine.builders import a_profile, a_state, made
 
 from mooring.base.clock import timestamp
@@ -96,9 +97,9 @@ CONSTRAINTS = st.builds(
 
 def a_drawn_pod(cpu: int, memory: int, priority: int, started: int, *, is_going: bool = False, **more: Any) -> Pod:
     pod = a_pod(cpu=cpu, memory=f"{memory}Gi", priority=priority, **more)
-    pod.status.start_time = timestamp(started)
+    force_setattr(pod.status, "start_time", timestamp(started))
     if is_going:
-        pod.metadata.deletion_timestamp = timestamp(1.0)
+        force_setattr(pod.metadata, "deletion_timestamp", timestamp(1.0))
     return pod
 
 

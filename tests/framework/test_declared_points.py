@@ -39,6 +39,7 @@ GOOD = {
     "a key of any type": "def sort_key(self, queued: QueuedPod) -> tuple[int, float]: return (0, queued.timestamp)",
     "a helper": "def wanted(self, pod: Pod) -> int: return 0",
 }
+FILTER = "def filter(self, pod: Pod, node: NodeView, cycle: Cycle) -> None: {}"
 WRONG_RETURN, WRONG_SIGNATURE = 'Return type "{}" of "{}" incompatible', 'Signature of "{}" incompatible with supertype'
 BAD = {
     "a filter that returns a bool": (
@@ -76,6 +77,39 @@ BAD = {
     "a pre_bind that returns a bool": (
         "async def pre_bind(self, pod: Pod, node: NodeView, cycle: Cycle) -> bool: return True",
         WRONG_RETURN.format("Coroutine[Any, Any, bool]", "pre_bind"),
+    ),
+    "a label that is set": (
+        FILTER.format('pod.labels["a"] = "b"'),
+        'Unsupported target for indexed assignment ("Mapping[',
+    ),
+    "a default label": (
+        FILTER.format('pod.labels.setdefault("a", "b")'),
+        '"Mapping[str, str]" has no attribute "setdefault"',
+    ),
+    "a label of the metadata": (
+        FILTER.format('pod.metadata.labels.pop("a")'),
+        '"Mapping[str, str]" has no attribute "pop"',
+    ),
+    "a container more": (FILTER.format("pod.spec.containers.clear()"), 'has no attribute "clear"'),
+    "a field that is set": (
+        FILTER.format('pod.spec.node_name = "a"'),
+        'Property "node_name" defined in "PodSpec" is read-only',
+    ),
+    "an object that is replaced": (
+        FILTER.format("pod.spec = pod.spec"),
+        'Property "spec" defined in "Pod" is read-only',
+    ),
+    "a label of the node": (
+        FILTER.format('node.labels["a"] = "b"'),
+        'Unsupported target for indexed assignment ("Mapping[',
+    ),
+    "an attribute of the node": (
+        FILTER.format("node.is_unschedulable = True"),
+        'Property "is_unschedulable" defined in "NodeView" is read-only',
+    ),
+    "an attribute of the cycle": (
+        FILTER.format("cycle.attempt = 1"),
+        'Property "attempt" defined in "Cycle" is read-only',
     ),
     "a start that does not wait": ("def start(self) -> None: ...", WRONG_RETURN.format("None", "start")),
 }

@@ -6,6 +6,7 @@ import math
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import force_setattr
 
 from mooring.base.clock import timestamp
 from mooring.framework import Candidate
@@ -16,7 +17,7 @@ from mooring.testing import a_pod
 
 def a_record(priority: int, started: float | None) -> PlacedPod:
     pod = a_pod("victim", priority=priority)
-    pod.status.start_time = None if started is None else timestamp(started)
+    force_setattr(pod.status, "start_time", None if started is None else timestamp(started))
     return placed(pod, "n")
 
 

@@ -117,7 +117,7 @@ def unreadable(self: Any, thing: NoSuchType) -> None: ...  # type: ignore[name-d
 
 
 CONTRACT: dict[str, tuple[dict[str, Any], str, str]] = {
-    "too few arguments": ({"filter": short}, "Wrong.filter", "must take 3 argument(s) besides self"),
+    "too few arguments": ({"filter": short}, "Wrong.filter", "must take (pod, node, cycle) besides self"),
     "a filter that waits": ({"filter": awaited}, "Wrong.filter", "must not be async"),
     "a bind that does not": ({"bind": plain}, "Wrong.bind", "must be async"),
     "a constructor without types": (

@@ -35,7 +35,7 @@ def full_cluster(services: Services) -> State:
 def nearly_all_pods(number: int) -> LabelSelector:
     """One selector of many, each another."""
     return LabelSelector(
-        match_expressions=[LabelSelectorRequirement(key="idx", operator="NotIn", values=[f"i{number}"])]
+        match_expressions=(LabelSelectorRequirement(key="idx", operator="NotIn", values=(f"i{number}",)),)
     )
 
 

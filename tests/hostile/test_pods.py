@@ -238,7 +238,7 @@ def later_decisions(terms: int) -> float:
 
 
 def _all_pods(number: int) -> LabelSelector:
-    return LabelSelector(match_expressions=[LabelSelectorRequirement(key=f"k{number}", operator="DoesNotExist")])
+    return LabelSelector(match_expressions=(LabelSelectorRequirement(key=f"k{number}", operator="DoesNotExist"),))
 
 
 def test_counts_that_only_a_hostile_pod_needs_do_not_slow_down_other_pods() -> None:

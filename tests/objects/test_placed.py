@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
+from msgspec.structs import force_setattr
 
 from mooring.objects import Pod
 from mooring.objects.core import ContainerStatus
@@ -18,7 +19,7 @@ def test_a_record_keeps_what_accounting_and_preemption_read():
     pod = a_pod(
         "web-0", namespace="shop", uid="u1", cpu="250m", labels={"a": "b"}, priority=7, owner="o1", affinity=affinity
     )
-    pod.status.start_time = "2023-11-14T22:13:20Z"
+    force_setattr(pod.status, "start_time", "2023-11-14T22:13:20Z")
     record = placed(pod, "node-1", assumed_at=5.0)
     assert (record.uid, record.key, record.node, record.labels) == ("u1", "shop/web-0", "node-1", {"a": "b"})
     assert (record.request("cpu"), record.request("memory"), record.priority) == (250, 0, 7)
@@ -66,19 +67,19 @@ def test_host_ports_are_those_of_containers_and_sidecars():
 def _bound() -> Pod:
     """The pod that `_assumed` is the record of, as the watch shows it bound."""
     pod = a_pod("web-0", uid="u1", cpu="250m", labels={"a": "b"}, owner="o1", node="node-1", priority=7, ports=[80])
-    pod.metadata.generation = 1
-    pod.metadata.resource_version = "2"
+    force_setattr(pod.metadata, "generation", 1)
+    force_setattr(pod.metadata, "resource_version", "2")
     return pod
 
 
 def _assumed(generation: int = 1) -> Pod:
     pod = a_pod("web-0", uid="u1", cpu="250m", labels={"a": "b"}, owner="o1", priority=7, ports=[80])
-    pod.metadata.generation = generation
+    force_setattr(pod.metadata, "generation", generation)
     return pod
 
 
 def _with_labels_of_its_node(pod: Pod) -> None:
-    pod.metadata.labels["topology.kubernetes.io/zone"] = "z1"
+    force_setattr(pod.metadata, "labels", {**pod.labels, "topology.kubernetes.io/zone": "z1"})
 
 
 @pytest.mark.parametrize("change", [lambda _: None, _with_labels_of_its_node])
@@ -89,27 +90,27 @@ def test_what_was_assumed_is_confirmed_without_reading_the_spec_again(change: Ca
 
 
 def _resized(pod: Pod) -> None:
-    pod.metadata.generation = 2
+    force_setattr(pod.metadata, "generation", 2)
 
 
 def _started(pod: Pod) -> None:
-    pod.status.start_time = "2023-11-14T22:13:20Z"
+    force_setattr(pod.status, "start_time", "2023-11-14T22:13:20Z")
 
 
 def _reported(pod: Pod) -> None:
-    pod.status.container_statuses = [ContainerStatus(name="main")]
+    force_setattr(pod.status, "container_statuses", (ContainerStatus(name="main"),))
 
 
 def _elsewhere(pod: Pod) -> None:
-    pod.spec.node_name = "node-2"
+    force_setattr(pod.spec, "node_name", "node-2")
 
 
 def _deleted(pod: Pod) -> None:
-    pod.metadata.deletion_timestamp = "2023-11-14T22:13:20Z"
+    force_setattr(pod.metadata, "deletion_timestamp", "2023-11-14T22:13:20Z")
 
 
 def _orphaned(pod: Pod) -> None:
-    pod.metadata.owner_references = []
+    force_setattr(pod.metadata, "owner_references", ())
 
 
 @pytest.mark.parametrize("change", [_resized, _started, _reported, _elsewhere, _deleted, _orphaned])
@@ -121,5 +122,5 @@ def test_a_pod_that_changed_since_it_was_assumed_is_read_again(change: Callable[
 
 def test_a_pod_without_a_generation_is_read_again():
     bound = _bound()
-    bound.metadata.generation = 0
+    force_setattr(bound.metadata, "generation", 0)
     assert confirmed(placed(_assumed(generation=0), "node-1", assumed_at=5.0), bound) is None

@@ -19,24 +19,24 @@ from mooring.testing import a_pod, a_taint, a_toleration, requires
 
 
 def wants(key: str, operator: str, *values: str) -> NodeSelectorRequirement:
-    return NodeSelectorRequirement(key=key, operator=operator, values=list(values))
+    return NodeSelectorRequirement(key=key, operator=operator, values=tuple(values))
 
 
 DISK = {"disk": "ssd"}
 TERMS = {
     "an empty term matches nothing": (NodeSelectorTerm(), False),
-    "an expression that holds": (NodeSelectorTerm(match_expressions=[wants("disk", "In", "ssd")]), True),
+    "an expression that holds": (NodeSelectorTerm(match_expressions=(wants("disk", "In", "ssd"),)), True),
     "one of two expressions fails": (
-        NodeSelectorTerm(match_expressions=[wants("disk", "Exists"), wants("gpu", "Exists")]),
+        NodeSelectorTerm(match_expressions=(wants("disk", "Exists"), wants("gpu", "Exists"))),
         False,
     ),
-    "the node's name": (NodeSelectorTerm(match_fields=[wants("metadata.name", "In", "node-1")]), True),
-    "another node's name": (NodeSelectorTerm(match_fields=[wants("metadata.name", "In", "node-2")]), False),
-    "any name but another's": (NodeSelectorTerm(match_fields=[wants("metadata.name", "NotIn", "node-2")]), True),
-    "fields know In and NotIn alone": (NodeSelectorTerm(match_fields=[wants("metadata.name", "Exists")]), False),
+    "the node's name": (NodeSelectorTerm(match_fields=(wants("metadata.name", "In", "node-1"),)), True),
+    "another node's name": (NodeSelectorTerm(match_fields=(wants("metadata.name", "In", "node-2"),)), False),
+    "any name but another's": (NodeSelectorTerm(match_fields=(wants("metadata.name", "NotIn", "node-2"),)), True),
+    "fields know In and NotIn alone": (NodeSelectorTerm(match_fields=(wants("metadata.name", "Exists"),)), False),
     "name and label": (
         NodeSelectorTerm(
-            match_expressions=[wants("disk", "In", "hdd")], match_fields=[wants("metadata.name", "In", "node-1")]
+            match_expressions=(wants("disk", "In", "hdd"),), match_fields=(wants("metadata.name", "In", "node-1"),)
         ),
         False,
     ),
@@ -49,9 +49,9 @@ def test_a_term_holds_when_all_of_it_holds(term, holds):
 
 
 def test_any_term_of_a_selector_will_do_and_none_is_none():
-    fits, fails = (NodeSelectorTerm(match_expressions=[wants("disk", "In", disk)]) for disk in ("ssd", "hdd"))
-    assert selector_matches(NodeSelector(node_selector_terms=[fails, fits]), "node-1", DISK)
-    assert not selector_matches(NodeSelector(node_selector_terms=[fails]), "node-1", DISK)
+    fits, fails = (NodeSelectorTerm(match_expressions=(wants("disk", "In", disk),)) for disk in ("ssd", "hdd"))
+    assert selector_matches(NodeSelector(node_selector_terms=(fails, fits)), "node-1", DISK)
+    assert not selector_matches(NodeSelector(node_selector_terms=(fails,)), "node-1", DISK)
     assert not selector_matches(NodeSelector(), "node-1", DISK)
 
 

@@ -11,7 +11,9 @@ from mooring.objects.selectors import LabelSelector, LabelSelectorRequirement, m
 
 
 def expression(operator: str, *values: str, key: str = "app") -> LabelSelector:
-    return LabelSelector(match_expressions=[LabelSelectorRequirement(key=key, operator=operator, values=list(values))])
+    return LabelSelector(
+        match_expressions=(LabelSelectorRequirement(key=key, operator=operator, values=tuple(values)),)
+    )
 
 
 EMPTY_SET = "values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty"
@@ -65,10 +67,10 @@ def a_term(selector: LabelSelector | None = None, *, namespace_selector: LabelSe
 def test_the_mistakes_of_all_kinds_are_one_text_each_kind_with_its_first():
     affinity = Affinity(
         pod_affinity=PodAffinity(
-            required=[a_term(), a_term(expression("Near")), a_term(expression("Far"))],
-            preferred=[WeightedPodAffinityTerm(weight=1, pod_affinity_term=a_term(expression("In")))],
+            required=(a_term(), a_term(expression("Near")), a_term(expression("Far"))),
+            preferred=(WeightedPodAffinityTerm(weight=1, pod_affinity_term=a_term(expression("In"))),),
         ),
-        pod_anti_affinity=PodAffinity(required=[a_term(namespace_selector=expression("Beside"))]),
+        pod_anti_affinity=PodAffinity(required=(a_term(namespace_selector=expression("Beside")),)),
     )
     assert mistakes_in(affinity) == (
         '[requiredAffinityTerms: "Near" is not a valid label selector operator, '
@@ -86,10 +88,10 @@ def test_terms_by_kind():
     near, away, liked, disliked = (PodAffinityTerm(topology_key=key) for key in "abcd")
     affinity = Affinity(
         pod_affinity=PodAffinity(
-            required=[near], preferred=[WeightedPodAffinityTerm(weight=3, pod_affinity_term=liked)]
+            required=(near,), preferred=(WeightedPodAffinityTerm(weight=3, pod_affinity_term=liked),)
         ),
         pod_anti_affinity=PodAffinity(
-            required=[away], preferred=[WeightedPodAffinityTerm(weight=5, pod_affinity_term=disliked)]
+            required=(away,), preferred=(WeightedPodAffinityTerm(weight=5, pod_affinity_term=disliked),)
         ),
     )
     assert {kind: terms_of(affinity, kind) for kind in TermKind} == {
@@ -103,7 +105,7 @@ def test_terms_by_kind():
 
 NAMESPACES = {
     "its pod's own, if it names none": (PodAffinityTerm(), {"own"}),
-    "those it names": (PodAffinityTerm(namespaces=["shop", "lab"]), {"shop", "lab"}),
+    "those it names": (PodAffinityTerm(namespaces=("shop", "lab")), {"shop", "lab"}),
     "none, if it only selects them": (PodAffinityTerm(namespace_selector=LabelSelector()), set()),
 }
 

@@ -13,7 +13,7 @@ from mooring.testing import a_pod
 
 
 def with_containers(*containers: Container, **spec: Any) -> Pod:
-    return Pod(spec=PodSpec(containers=list(containers), **spec))
+    return Pod(spec=PodSpec(containers=tuple(containers), **spec))
 
 
 def with_resources(**resources: Any) -> Pod:
@@ -74,7 +74,7 @@ NO_FAMILY = {
     ),
     "reported resources": (
         with_containers(Container()),
-        Pod(spec=PodSpec(containers=[Container()]), status=PodStatus(container_statuses=[ContainerStatus(name="a")])),
+        Pod(spec=PodSpec(containers=(Container(),)), status=PodStatus(container_statuses=(ContainerStatus(name="a"),))),
     ),
 }
 

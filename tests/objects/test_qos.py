@@ -17,8 +17,8 @@ def resources(requests=None, limits=None):
 def a_pod(*containers, init=(), whole=None):
     return Pod(
         spec=PodSpec(
-            containers=[Container(resources=each) for each in containers],
-            init_containers=[Container(resources=each) for each in init],
+            containers=tuple(Container(resources=each) for each in containers),
+            init_containers=tuple(Container(resources=each) for each in init),
             resources=whole,
         )
     )

@@ -54,7 +54,7 @@ def test_an_empty_selector_matches_everything():
 def test_every_part_of_a_selector_must_hold():
     selector = LabelSelector(
         match_labels={"app": "web"},
-        match_expressions=[LabelSelectorRequirement(key="tier", operator="NotIn", values=["db"])],
+        match_expressions=(LabelSelectorRequirement(key="tier", operator="NotIn", values=("db",)),),
     )
     assert selector.matches({"app": "web"})
     assert not selector.matches({"app": "web", "tier": "db"})
@@ -63,10 +63,10 @@ def test_every_part_of_a_selector_must_hold():
 
 def test_equal_selectors_have_equal_requirements():
     def part(key: str, *values: str) -> LabelSelectorRequirement:
-        return LabelSelectorRequirement(key=key, operator="In", values=list(values))
+        return LabelSelectorRequirement(key=key, operator="In", values=tuple(values))
 
-    one = LabelSelector(match_labels={"a": "1"}, match_expressions=[part("b", "2", "3")])
-    other = LabelSelector(match_expressions=[part("b", "3", "2"), part("a", "1")])
+    one = LabelSelector(match_labels={"a": "1"}, match_expressions=(part("b", "2", "3"),))
+    other = LabelSelector(match_expressions=(part("b", "3", "2"), part("a", "1")))
     assert one.requirements() == other.requirements()
     assert hash(one.requirements()) == hash(other.requirements())
 

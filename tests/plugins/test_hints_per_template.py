@@ -54,7 +54,7 @@ def twin(pod: Pod) -> Pod:
         uid="uid-of-twin",
         resource_version="77",
         annotations={"a": "b"},
-        owner_references=[OwnerReference(kind="ReplicaSet", name="other", uid="uid-of-other", controller=True)],
+        owner_references=(OwnerReference(kind="ReplicaSet", name="other", uid="uid-of-other", controller=True),),
     )
     status = msgspec.structs.replace(
         pod.status,

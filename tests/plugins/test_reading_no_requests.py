@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import force_setattr
 
 from mooring.config.defaults import DEFAULT_PLUGINS
 from mooring.framework import Plugin
@@ -22,6 +23,9 @@ PLUGINS = [
 class Unreadable(ResourceRequirements):
     """Fails where requests or limits are read."""
 
+    def __post_init__(self) -> None:
+        pass
+
     def __getattribute__(self, name: str) -> Any:
         assert name not in ("requests", "limits"), f"{name} were read"
         return super().__getattribute__(name)
@@ -35,7 +39,7 @@ def test_preparing_a_pod_reads_no_requests(plugin: Plugin):
         tolerations=[a_toleration("dedicated=db:NoSchedule")],
         affinity=requires([("zone", "In", ["a"])]),
     )
-    pod.spec.containers[0].resources = Unreadable()
+    force_setattr(pod.spec.containers[0], "resources", Unreadable())
     cycle = a_cycle(pod)
     plugin.sign(pod)
     if hasattr(plugin, "pre_filter"):

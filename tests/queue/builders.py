@@ -44,9 +44,9 @@ def a_pod(
         spec=PodSpec(
             scheduler_name=scheduler,
             priority=priority,
-            containers=[Container(resources=ResourceRequirements(requests={"cpu": cpu}))],
-            scheduling_gates=[PodSchedulingGate(name=gate) for gate in gates],
-            tolerations=[Toleration(key=str(number)) for number in range(tolerations)],
+            containers=(Container(resources=ResourceRequirements(requests={"cpu": cpu})),),
+            scheduling_gates=tuple(PodSchedulingGate(name=gate) for gate in gates),
+            tolerations=tuple(Toleration(key=str(number)) for number in range(tolerations)),
         ),
         status=PodStatus(nominated_node_name=nominated),
     )

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import force_setattr
 from tests.queue.builders import a_queue
 from tests.recording.recorded import read_recorded, recorded
 from tests.simulator.scenarios import a_cluster_of, arriving
@@ -83,7 +84,7 @@ def a_bound_pod(**changes: Any) -> Pod:
     pod = a_pod("web", uid="web", node="a")
     status = msgspec.structs.replace(
         pod.status,
-        conditions=[PodCondition(type="PodScheduled", status="True", last_transition_time="2026-01-01T00:00:09Z")],
+        conditions=(PodCondition(type="PodScheduled", status="True", last_transition_time="2026-01-01T00:00:09Z"),),
     )
     metadata = msgspec.structs.replace(pod.metadata, **{"resource_version": "9", "generation": 1, **changes})
     return msgspec.structs.replace(pod, metadata=metadata, status=status)
@@ -101,7 +102,7 @@ CONFIRMATIONS = {
 @pytest.mark.parametrize(("bound", "row"), CONFIRMATIONS.values(), ids=CONFIRMATIONS.keys())
 def test_a_recorded_binding_has_all_that_the_watch_showed(path: Path, bound: Pod, row: type):
     pending = a_pod("web", uid="web")
-    pending.metadata.generation = 1
+    force_setattr(pending.metadata, "generation", 1)
     with RecordingWriter(path, recorder := Recorder(), keep_annotations=["example.com/*"]):
         state = RecordingState(recorder)
         state.set_node(a_node_object("a"))
@@ -163,7 +164,7 @@ def test_what_scheduling_does_not_read_is_left_out(path: Path):
     pod = msgspec.structs.replace(
         pod,
         metadata=msgspec.structs.replace(pod.metadata, annotations=secret),
-        spec=msgspec.structs.replace(pod.spec, volumes=[volume]),
+        spec=msgspec.structs.replace(pod.spec, _volumes=(volume,)),
     )
     cluster = msgspec.structs.replace(a_cluster_of("a"), pods=[pod])
     recording = read_recorded(path, cluster, keep_annotations=["example.com/*"])

@@ -89,9 +89,9 @@ class Troublemaker(Plugin):
         for other in self._waiting:
             drawn = self._draw(f"let in {other.pod.name}", pod, cycle)
             if drawn < 20:
-                self._waiting.reject(other.pod.uid, self.name, "thrown out")
+                self._waiting.reject(other.pod.uid, self, "thrown out")
             elif drawn > 60:
-                self._waiting.allow(other.pod.uid, self.name)
+                self._waiting.allow(other.pod.uid, self)
         if refusal := self._goes_wrong("permit", pod, cycle):
             return refusal
         drawn = self._draw("wait", pod, cycle)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import force_setattr
+
 from mooring.config import default_configuration, load_configuration
 from mooring.framework import Plugin
 from mooring.objects import Pod
@@ -18,7 +20,7 @@ def a_cluster_of(*nodes: str, cpu: str = "1", pods: tuple[Pod, ...] = ()) -> Clu
 
 def arriving(at: float, name: str, *, seconds: float | None = None, cpu: str = "1", **more: Any) -> Arrival:
     pod = a_pod(name, uid=name, cpu=cpu, **more)
-    pod.metadata.generation = 1  # as an API server sets it
+    force_setattr(pod.metadata, "generation", 1)  # as an API server sets it
     return Arrival(at, pod, seconds)
 
 

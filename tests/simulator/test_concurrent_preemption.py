@@ -16,6 +16,7 @@ import msgspec
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import force_setattr
 
 from mooring.base.clock import timestamp
 from mooring.base.errors import ApiError
@@ -99,7 +100,7 @@ class SlowServer:
                     pod.metadata, deletion_timestamp=timestamp(0), resource_version=self.next_version()
                 )
                 preempted = PodCondition(type="DisruptionTarget", status="True", reason="PreemptionByScheduler")
-                status = msgspec.structs.replace(pod.status, conditions=[preempted])
+                status = msgspec.structs.replace(pod.status, conditions=(preempted,))
                 terminating = Pod(metadata=metadata, spec=pod.spec, status=status)
                 self.pods[pod.key] = terminating
                 asyncio.get_running_loop().call_later(latency.watch, self._show, terminating, latency.grace)
@@ -198,7 +199,7 @@ def pods_of(team: str, count: int, cpu: int = 2, **more: Any) -> list[Pod]:
 def on_nodes(pods: Sequence[Pod], nodes: int) -> list[Pod]:
     """One after the other, as a scheduler would spread them."""
     for at, pod in enumerate(pods):
-        pod.spec.node_name = f"node-{at % nodes}"
+        force_setattr(pod.spec, "node_name", f"node-{at % nodes}")
     return list(pods)
 
 
@@ -271,7 +272,7 @@ def important(draw: st.DrawFn) -> Teams:
     most, count = draw(st.integers(1, 8)), draw(st.integers(1, 3))
     running = on_nodes(pods_of("low", most, cpu=1), count)
     for pod in running:
-        pod.metadata.namespace = "a"
+        force_setattr(pod.metadata, "namespace", "a")
     arriving = [
         Arrival(draw(MOMENTS), a_pod(f"a-{at}", uid=f"a-{at}", namespace="a", cpu="1", priority=10))
         for at in range(draw(st.integers(1, most)))

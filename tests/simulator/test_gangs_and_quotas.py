@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import force_setattr
 
 from mooring.framework import Pod
 from mooring.objects.meta import ObjectMeta
@@ -202,7 +203,7 @@ def test_no_quota_is_exceeded_and_no_pod_is_lost(history):
 def a_gang(members: int, min_member: int, cpu: int = 1) -> tuple[list[Any], list[Arrival]]:
     gang = Gang("impossible", members, cpu, [0.0] * members, 1000.0)
     group = gang.group(0)
-    group.spec.min_member = min_member
+    force_setattr(group.spec, "min_member", min_member)
     return [group], gang.arrivals()
 
 

@@ -159,7 +159,7 @@ def test_kinds_have_their_counts_and_shares():
     assert Counter(node.labels["topology.kubernetes.io/zone"] for node in nodes) == {"a": 11, "b": 11}
     assert {node.labels.get("rack") for node in nodes if node.name.startswith("gpu")} == {"r1", "r2"}
     [general, *_] = [node for node in nodes if node.name.startswith("general")]
-    assert (general.status.allocatable["cpu"], general.spec.taints) == ("32", [])
+    assert (general.status.allocatable["cpu"], general.spec.taints) == ("32", ())
 
 
 def test_a_seed_makes_these_nodes_for_ever():

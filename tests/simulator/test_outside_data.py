@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from msgspec.structs import force_setattr
 
 from mooring.base.errors import Fault, OperatorMistake
 from mooring.client import Connection
@@ -137,7 +138,9 @@ NOT_KNOWN = "TargetLoadPacking reads data of another system, which is not known 
 def a_pod_of(cpu: str = "1") -> Pod:
     """A running pod of a controller."""
     pod = a_pod("app", cpu=cpu, node="hot", owner="app")
-    pod.metadata.owner_references = [OwnerReference(kind="ReplicaSet", name="app", uid="app", controller=True)]
+    force_setattr(
+        pod.metadata, "owner_references", (OwnerReference(kind="ReplicaSet", name="app", uid="app", controller=True),)
+    )
     return pod
 
 

@@ -14,7 +14,7 @@ from mooring.testing import a_pod
 
 def owned(pod: Pod, kind: str) -> Pod:
     owner = OwnerReference(kind=kind, name="owner", uid="owner", controller=True)
-    return Pod(metadata=msgspec.structs.replace(pod.metadata, owner_references=[owner]), spec=pod.spec)
+    return Pod(metadata=msgspec.structs.replace(pod.metadata, owner_references=(owner,)), spec=pod.spec)
 
 
 def test_running_pods_are_taken_off_their_nodes_in_the_order_of_their_creation():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import force_setattr
 
 from mooring.base.errors import OperatorMistake
 from mooring.objects import OwnerReference, Pod
@@ -20,7 +21,9 @@ OTHER = a_pod("other", scheduler="mooring", cpu="1")
 def owned(name: str, *, scheduler: str = "default-scheduler", node: str = "a", controlled: bool = True) -> Pod:
     pod = a_pod(name, cpu="1", node=node, scheduler=scheduler)
     if controlled:
-        pod.metadata.owner_references = [OwnerReference(kind="ReplicaSet", name="web", uid="w", controller=True)]
+        force_setattr(
+            pod.metadata, "owner_references", (OwnerReference(kind="ReplicaSet", name="web", uid="w", controller=True),)
+        )
     return pod
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import force_setattr
 from tests.simulator.scenarios import a_cluster_of, arriving, bound
 
 from mooring.objects.meta import KubeObject
@@ -57,7 +58,7 @@ def simulated_with(objects: list[KubeObject], *pods: str, own_claims: bool = Fal
     """Pods with the claim `data`, or one of their own name, on the nodes a and b."""
     nodes = a_cluster_of("a", "b", cpu="8").nodes
     for node in nodes:
-        node.metadata.labels[HOSTNAME] = node.name
+        force_setattr(node.metadata, "labels", {**node.labels, HOSTNAME: node.name})
 
     def volumes(pod: str) -> list[dict[str, Any]]:
         return [{"name": "data", **claim_volume(pod if own_claims else "data")}]

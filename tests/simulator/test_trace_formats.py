@@ -179,8 +179,8 @@ def test_labels_may_be_an_object(tmp_path, ending):
 def test_several_values_of_a_node_label_are_an_affinity(tmp_path, ending):
     [arrival] = read(tmp_path, ending, [{"arrival": 0, "node_selector": "gpu=T4|P100;zone=a"}])
     assert arrival.pod.spec.node_selector == {"zone": "a"}
-    expression = NodeSelectorRequirement("gpu", "In", ["T4", "P100"])
-    terms = NodeSelector([NodeSelectorTerm(match_expressions=[expression])])
+    expression = NodeSelectorRequirement("gpu", "In", ("T4", "P100"))
+    terms = NodeSelector((NodeSelectorTerm(match_expressions=(expression,)),))
     assert arrival.pod.spec.affinity == Affinity(node_affinity=NodeAffinity(required=terms))
 
 

@@ -17,7 +17,7 @@ from mooring.state import State, affinity_terms
 from mooring.testing import a_node_object, a_pod
 
 WEB = LabelSelector(match_labels={"app": "web"})
-UNREADABLE = LabelSelector(match_expressions=[LabelSelectorRequirement(key="app", operator="Near")])
+UNREADABLE = LabelSelector(match_expressions=(LabelSelectorRequirement(key="app", operator="Near"),))
 INCOMING = a_pod(labels={"app": "web"})
 AWAY, PREFERABLY_AWAY = TermKind.REQUIRED_ANTI_AFFINITY, TermKind.PREFERRED_ANTI_AFFINITY
 
@@ -25,13 +25,13 @@ AWAY, PREFERABLY_AWAY = TermKind.REQUIRED_ANTI_AFFINITY, TermKind.PREFERRED_ANTI
 def away_from(*selectors: LabelSelector, preferably: tuple[LabelSelector, ...] = (), key: str = "zone") -> Affinity:
     return Affinity(
         pod_anti_affinity=PodAffinity(
-            required=[PodAffinityTerm(label_selector=selector, topology_key=key) for selector in selectors],
-            preferred=[
+            required=tuple(PodAffinityTerm(label_selector=selector, topology_key=key) for selector in selectors),
+            preferred=tuple(
                 WeightedPodAffinityTerm(
                     weight=7, pod_affinity_term=PodAffinityTerm(label_selector=selector, topology_key=key)
                 )
                 for selector in preferably
-            ],
+            ),
         )
     )
 
@@ -112,7 +112,9 @@ def test_terms_that_cannot_be_read(
 
 def a_selector(key: str, operator: str, value: str) -> LabelSelector:
     values = [value] if operator in ("In", "NotIn") else []
-    return LabelSelector(match_expressions=[LabelSelectorRequirement(key=key, operator=operator, values=values)])
+    return LabelSelector(
+        match_expressions=(LabelSelectorRequirement(key=key, operator=operator, values=tuple(values)),)
+    )
 
 
 TERMS = st.builds(
@@ -140,7 +142,7 @@ def test_many_terms_that_select_a_pod_are_counted_together(carriers, kind, names
         state.set_node(a_node_object(name, labels={"zone": name, **({"host": name} if name != "c" else {})}))
     for node, terms in carriers:
         preferred = [WeightedPodAffinityTerm(weight=weight, pod_affinity_term=term) for weight, term in terms]
-        rules = PodAffinity(required=[term for _, term in terms], preferred=preferred)
+        rules = PodAffinity(required=tuple(term for _, term in terms), preferred=tuple(preferred))
         state.set_pod(placed(a_pod(affinity=Affinity(pod_affinity=rules, pod_anti_affinity=rules)), node))
 
     def counted() -> Counter[tuple[int, str, str]]:

@@ -11,6 +11,7 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from msgspec.structs import force_setattr
 from tests.state.naive import Naive, counts, rows_of, without_zeros
 
 from mooring.framework import ALL_NODES, NodesWhere, PodsWhere, TermKind
@@ -44,8 +45,8 @@ selectors = st.builds(
     match_expressions=st.lists(
         st.sampled_from(
             [
-                LabelSelectorRequirement(key="app", operator="In", values=["a", "b"]),
-                LabelSelectorRequirement(key="tier", operator="NotIn", values=["b"]),
+                LabelSelectorRequirement(key="app", operator="In", values=("a", "b")),
+                LabelSelectorRequirement(key="tier", operator="NotIn", values=("b",)),
                 LabelSelectorRequirement(key="tier", operator="Exists"),
                 LabelSelectorRequirement(key="app", operator="DoesNotExist"),
             ]
@@ -70,11 +71,11 @@ node_wheres = st.just(ALL_NODES) | st.builds(
     affinity=st.none()
     | st.just(
         NodeSelector(
-            node_selector_terms=[
+            node_selector_terms=(
                 NodeSelectorTerm(
-                    match_expressions=[NodeSelectorRequirement(key="zone", operator="NotIn", values=["east"])]
-                )
-            ]
+                    match_expressions=(NodeSelectorRequirement(key="zone", operator="NotIn", values=("east",)),)
+                ),
+            )
         )
     ),
     tolerations=st.sampled_from([None, (), (Toleration(operator="Exists"),)]),
@@ -153,10 +154,11 @@ class History(RuleBasedStateMachine):
     @rule(data=st.data(), newer=pods, node=st.sampled_from(NODES), same=st.booleans(), terminating=st.booleans())
     def pod_is_updated(self, data: Any, newer: Any, node: str, same: bool, terminating: bool) -> None:
         old = self.some_pod(data)
-        uid = newer.metadata.uid = old.uid
-        newer.metadata.namespace = old.namespace
+        uid = old.uid
+        force_setattr(newer.metadata, "uid", uid)
+        force_setattr(newer.metadata, "namespace", old.namespace)
         if terminating:
-            newer.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
+            force_setattr(newer.metadata, "deletion_timestamp", "2026-01-01T00:00:00Z")
         record = placed(newer, old.node if same else node)
         assert self.state.set_pod(record) is old
         assert not self.state.is_assumed(uid)

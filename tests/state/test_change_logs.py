@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import force_setattr
+
 from mooring.objects.placed import placed
 from mooring.state import ChangeLog, State
 from mooring.testing import a_node_object, a_pod
@@ -59,7 +61,7 @@ def test_a_heartbeat_is_no_change() -> None:
     state.set_node(a_node_object("a"))
     before = state.node_changes.generation
     newer = a_node_object("a")
-    newer.metadata.resource_version = "2"
+    force_setattr(newer.metadata, "resource_version", "2")
     state.set_node(newer)
     assert state.node_changes.generation == before
     assert state.node("a").object is newer  # type: ignore[union-attr]

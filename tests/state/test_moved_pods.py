@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec.structs import force_setattr
 
 from mooring.framework import PodsWhere
 from mooring.objects.placed import placed
@@ -91,7 +92,7 @@ def test_a_count_that_is_made_in_a_what_if_counts_a_terminating_pod_that_was_add
     """As in kube-scheduler's dry runs; and nothing of it stays."""
     state = a_state()
     going = a_pod(labels={"app": "web"})
-    going.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
+    force_setattr(going.metadata, "deletion_timestamp", "2026-01-01T00:00:00Z")
     where = PodsWhere(selectors=WEB.selectors, terminating=False, what_if_counts_all=True)
     with state.what_if("a", adding=[placed(going, "a")]):
         made, node = state.tally(where, "zone"), next(iter(state.nodes))

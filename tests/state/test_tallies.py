@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import force_setattr
 
 from mooring.base.errors import Fault
 from mooring.framework import NodesWhere, PodsWhere, TermKind
@@ -79,7 +80,7 @@ def test_without_domains_the_lowest_count_is_zero() -> None:
 def test_a_terminating_pod_counts_only_where_required() -> None:
     state = zones("a1")
     leaving = a_pod(labels={"app": "web"})
-    leaving.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
+    force_setattr(leaving.metadata, "deletion_timestamp", "2026-01-01T00:00:00Z")
     state.set_pod(placed(leaving, "a1"))
     staying = PodsWhere.labelled({"app": "web"}, terminating=False)
     assert state.tally(WEB, "zone").total == 1
@@ -90,7 +91,7 @@ def test_a_terminating_pod_counts_only_where_required() -> None:
 def test_what_does_not_count_may_still_be_evicted_in_a_what_if(none: bool) -> None:
     state = zones("a1", "b1")
     leaving = a_pod(labels={"app": "web"})
-    leaving.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
+    force_setattr(leaving.metadata, "deletion_timestamp", "2026-01-01T00:00:00Z")
     state.set_pod(placed(leaving, "a1"))
     put(state, "b1")
     where = PodsWhere(frozenset(["default"]), WEB.selectors, terminating=False, none=none, what_if_counts_all=True)
@@ -132,14 +133,14 @@ def spreading(namespaces: list[str] | None = None, every_namespace: bool = False
     """Not two `app=web` in one zone."""
     return Affinity(
         pod_anti_affinity=PodAffinity(
-            required=[
+            required=(
                 PodAffinityTerm(
                     label_selector=LabelSelector(match_labels={"app": "web"}),
                     topology_key="zone",
-                    namespaces=namespaces or [],
+                    namespaces=tuple(namespaces or []),
                     namespace_selector=LabelSelector() if every_namespace else None,
-                )
-            ]
+                ),
+            )
         )
     )
 
@@ -219,7 +220,7 @@ def test_a_terminating_pod_that_a_what_if_evicts_is_taken_off_a_count_that_count
     """As in kube-scheduler's dry runs, though it never counted; and nothing of it stays."""
     state = zones("a1")
     going = a_pod(labels={"app": "web"})
-    going.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
+    force_setattr(going.metadata, "deletion_timestamp", "2026-01-01T00:00:00Z")
     record = placed(going, "a1")
     state.set_pod(placed(a_pod(labels={"app": "web"}), "a1"))
     state.set_pod(record)

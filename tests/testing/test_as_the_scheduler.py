@@ -217,7 +217,6 @@ async def the_room_in_memory() -> AsyncIterator[tuple[Any, Callable[[Pod, dict[s
 
 STEPS: dict[str, list[tuple[str, str, bool, list[list[str]]]]] = {
     "all have to allow": [("allow", "A", True, [["B"]]), ("allow", "B", True, [])],
-    "a plugin that does not hold the pod cannot allow it": [("allow", "C", True, [["A", "B"]])],
     "one may allow twice": [("allow", "A", True, [["B"]]), ("allow", "A", True, [["B"]])],
     "one that was allowed waits no longer": [
         ("allow", "A", True, [["B"]]),
@@ -242,6 +241,22 @@ async def test_pods_that_wait_on_permit(room, steps):
             arguments = ["no"] if verb == "reject" else []
             assert getattr(waiting, verb)("1", plugin, *arguments) is returned
             assert [sorted(each.waiting_for) for each in waiting] == left
+
+
+class Another(Plugin):
+    """It lets no pod wait."""
+
+
+@pytest.mark.parametrize("room", [the_room, the_room_in_memory], ids=["scheduler", "memory"])
+async def test_a_plugin_that_does_not_hold_the_pod_cannot_allow_it(room):
+    async with room() as (waiting, enter):
+        enter(a_pod("web", uid="1"), {"A": 5.0, "B": 10.0})
+        assert waiting.allow("1", Another()) is True  # it may go through all pods that wait
+        with pytest.raises(
+            Fault, match='pod default/web does not wait for a plugin "C"; it waits for A, B: pass `self`'
+        ):
+            waiting.allow("1", "C")
+        assert [sorted(each.waiting_for) for each in waiting] == [["A", "B"]]
 
 
 def test_a_pod_that_waits_too_long_loses_its_place():

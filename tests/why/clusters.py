@@ -33,5 +33,5 @@ def owned(pod: Pod, kind: str, name: str) -> Pod:
     """The pod as this controller creates it."""
     owner = OwnerReference(kind=kind, name=name, uid=f"{kind}/{name}", controller=True)
     return Pod(
-        metadata=msgspec.structs.replace(pod.metadata, owner_references=[owner]), spec=pod.spec, status=pod.status
+        metadata=msgspec.structs.replace(pod.metadata, owner_references=(owner,)), spec=pod.spec, status=pod.status
     )

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import pytest
+from msgspec.structs import force_setattr
 from tests.why.clusters import owned, recomputing
 
 from mooring.base.clock import timestamp
@@ -27,9 +28,9 @@ class Expected(NamedTuple):
 
 
 def named(*nodes: str) -> Affinity:
-    requirement = NodeSelectorRequirement(key="metadata.name", operator="In", values=list(nodes))
-    term = NodeSelectorTerm(match_fields=[requirement])
-    return Affinity(node_affinity=NodeAffinity(required=NodeSelector(node_selector_terms=[term])))
+    requirement = NodeSelectorRequirement(key="metadata.name", operator="In", values=tuple(nodes))
+    term = NodeSelectorTerm(match_fields=(requirement,))
+    return Affinity(node_affinity=NodeAffinity(required=NodeSelector(node_selector_terms=(term,))))
 
 
 CASES: dict[str, tuple[list[Node], list[Pod], Pod, Expected]] = {
@@ -387,11 +388,11 @@ def test_a_bound_pod_shows_where_it_would_go_now_and_what_came_since():
         status=new.status,
     )
     pod = a_pod("web", cpu="1", node="old")
-    pod.status.start_time = timestamp(1_000)
+    force_setattr(pod.status, "start_time", timestamp(1_000))
     later = a_pod("later", cpu="2", node="old")
-    later.status.start_time = timestamp(3_000)
+    force_setattr(later.status, "start_time", timestamp(3_000))
     with_it = a_pod("with-it", cpu="100m", node="new")
-    with_it.status.start_time = timestamp(1_000)
+    force_setattr(with_it.status, "start_time", timestamp(1_000))
     with recomputing([old, new], [pod, later, with_it]) as recomputation:
         found = recomputed(recomputation, pod)
         assert recomputation.state.pod(pod.uid) is not None, "it is there again"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import force_setattr
 from tests.why.clusters import recomputing
 
 from mooring.explain.group_words import group_lines
@@ -90,7 +91,7 @@ def test_a_member_that_is_gated_is_not_decided_alone_or_otherwise():
 
 def test_finished_pods_are_no_members():
     done = a_pod("old", group="red")
-    done.status.phase = "Succeeded"
+    force_setattr(done.status, "phase", "Succeeded")
     found = group_of(a_pod("worker-0", group="red"), GANG, [done, *members(2)])
     assert found is not None
     assert found["members"] == 2
@@ -98,9 +99,15 @@ def test_finished_pods_are_no_members():
 
 def unschedulable() -> PodGroup:
     group = a_pod_group("red", min_count=2, topology_key="rack")
-    group.status.conditions = [
-        Condition(type=POD_GROUP_SCHEDULED, status="False", reason="Unschedulable", message="no feasible placements")
-    ]
+    force_setattr(
+        group.status,
+        "conditions",
+        (
+            Condition(
+                type=POD_GROUP_SCHEDULED, status="False", reason="Unschedulable", message="no feasible placements"
+            ),
+        ),
+    )
     return group
 
 
@@ -149,9 +156,11 @@ CLAIMS: dict[str, tuple[dict[str, str], str | None, list[ResourceClaim] | None, 
 @pytest.mark.parametrize(("entry", "created", "claims", "lines"), CLAIMS.values(), ids=CLAIMS.keys())
 def test_which_claim_of_the_group_is_missing_or_has_no_devices(entry, created, claims, lines):
     group = a_pod_group("red", min_count=4)
-    group.spec.resource_claims = [PodResourceClaim(name="gpu", **entry)]
+    force_setattr(group.spec, "resource_claims", (PodResourceClaim(name="gpu", **entry),))
     if created is not None:
-        group.status.resource_claim_statuses = [PodResourceClaimStatus(name="gpu", resource_claim_name=created)]
+        force_setattr(
+            group.status, "resource_claim_statuses", (PodResourceClaimStatus(name="gpu", resource_claim_name=created),)
+        )
     found = group_of(a_pod("worker-0", group="red"), group, None, claims)
     assert found is not None
     assert list(group_lines(found))[1:] == [f"  {line}" for line in lines]

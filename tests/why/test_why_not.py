@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import force_setattr
 from tests.why.clusters import recomputing
 
 from mooring.base.errors import OperatorMistake
@@ -70,7 +71,7 @@ def test_a_node_with_a_lower_score_must_be_required():
 
 def test_a_node_without_a_host_name_is_required_by_its_own():
     small = a_node_object("small", cpu="2")
-    small.metadata.labels.clear()
+    force_setattr(small.metadata, "labels", {})
     pod = a_pod(cpu="1")
     with recomputing([small, a_node_object("large", cpu="64")], [pod]) as recomputation:
         found = why_not(recomputation, pod, "small")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, overload
 
+import msgspec
+
 V = TypeVar("V")
 
 
@@ -25,5 +27,8 @@ class computed_once(Generic[V]):  # noqa: N801  # it is written as a decorator
             return self
         value = self._compute(instance)
         # Not through `__dict__`: Python 3.11 calls methods faster on objects whose dictionary nothing has read.
-        setattr(instance, self._name, value)
+        if isinstance(instance, msgspec.Struct):
+            msgspec.Struct.__setattr__(instance, self._name, value)  # also where the struct is read-only
+        else:
+            setattr(instance, self._name, value)
         return value

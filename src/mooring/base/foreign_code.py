@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import traceback
 
 from mooring.base.errors import MooringError
 from mooring.base.redaction import scrubbed
@@ -55,3 +56,15 @@ def text_of(value: object) -> str:
         raise
     except BaseException as error:
         return f"<{type(value).__name__}, whose __str__ raises {type(error).__name__}>"
+
+
+def raised(error: BaseException, called: object) -> dict[str, str]:
+    """For the log: what a function of a plugin raised, and where in its file, as far as that is known."""
+    code = getattr(inspect.unwrap(called) if callable(called) else called, "__code__", None)
+    file = None if code is None else code.co_filename
+    places = [
+        f"{frame.f_code.co_filename}:{line}"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if frame.f_code.co_filename == file
+    ]
+    return {"err": described(error)} | ({"at": places[-1]} if places else {})

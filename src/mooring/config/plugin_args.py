@@ -21,7 +21,7 @@ from mooring.base.errors import did_you_mean
 from mooring.base.foreign_code import described
 from mooring.config.fields import unknown_field
 from mooring.config.problems import Problems
-from mooring.framework.args import Args
+from mooring.framework.args import Args, checked_mistakes
 from mooring.framework.gates import FeatureGates
 
 GROUP = "kubescheduler.config.k8s.io"
@@ -84,7 +84,7 @@ def check_header(plugin: str, tree: Tree, problems: Problems) -> None:
 
 def _check_across_fields(args: Args, tree: Tree, report: Callable[[Tree, str], None]) -> None:
     try:
-        for where, message in args.mistakes():
+        for where, message in checked_mistakes(args):
             report(_place(tree, where), message)
     except KeyboardInterrupt:
         raise

@@ -1,10 +1,11 @@
-"""One scheduling attempt of one pod, as plugins see it: their own states, standing counts, outside data."""
+"""One scheduling attempt of one pod: as the engine keeps it, and what plugins see of it."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple, TypeVar
+from weakref import ref
 
 from mooring.base.errors import Fault, StateMissing
 from mooring.engine.extension_point import ExtensionPoint
@@ -54,7 +55,7 @@ class _ReadValue(NamedTuple):
 
 
 class EngineCycle:
-    """The framework's `Cycle`, over a `State`."""
+    """One attempt, as the engine and the scheduler keep it; `shown` is what plugins see of it."""
 
     def __init__(
         self,
@@ -94,6 +95,7 @@ class EngineCycle:
         self.is_trial = False
         """Whether the pod is only tried on its node, with other pods of its group."""
         self._values: dict[int, _ReadValue] = {}
+        self.shown = PluginCycle(self)
 
     def for_what_if(self, pod: Pod) -> EngineCycle:
         """A cycle to run filters again inside a what-if: with states of its own, but plugins that skipped still skip.
@@ -127,67 +129,14 @@ class EngineCycle:
         """Whether every plugin is timed, also one whose results are cached."""
         return self.watch is not None and self.watch.times_plugins
 
-    def filter_state(self, plugin: Plugin) -> Any:
-        try:
-            return self.filter_states[plugin.name]
-        except KeyError:
-            raise StateMissing(plugin.missing_state_message.format(f"PreFilter{plugin.name}")) from None
-
-    def set_filter_state(self, plugin: Plugin, state: Any) -> None:
-        self.filter_states[plugin.name] = state
-
-    def score_state(self, plugin: Plugin) -> Any:
-        try:
-            return self.score_states[plugin.name]
-        except KeyError:
-            raise StateMissing(f'reading "PreScore{plugin.name}" from cycleState: not found') from None
-
-    def tally(self, pods: PodsWhere, key: str, on: NodesWhere = ALL_NODES) -> Tally:
-        if self.stage is Stage.FILTER or self.stage is Stage.SCORE:
-            raise Fault(
-                f"cycle.tally was called in {self.stage.value}; call it in pre_filter or pre_score and keep the tally"
-            )
-        if self.budget is not None:  # the state is never interrupted: an attempt that spends its time there ends here
-            self.budget.check()
-        return self.state.tally(pods, key, on)
-
-    def total(self, pods: PodsWhere, resource: str) -> int:
-        if self.budget is not None:
-            self.budget.check()
-        return self.state.total(pods, resource)
-
-    def existing_affinity_terms(self, kind: TermKind, namespace_labels: Labels) -> Sequence[tuple[Term, DomainCounts]]:
-        if self.budget is not None:
-            self.budget.check()
-        return self.state.existing_affinity_terms(self.pod, kind, namespace_labels)
-
-    def claim_uses(self, claims: Collection[str]) -> int:
-        return self.state.claim_uses(self.pod.namespace, claims)
-
-    def image(self, name: str) -> Image | None:
-        return self.state.image(name)
-
-    def add_to_binding(
-        self,
-        plugin: Plugin,
-        *,
-        annotations: Mapping[str, str] | None = None,
-        labels: Mapping[str, str] | None = None,
-    ) -> None:
-        if self.stage is not Stage.DECIDED:
-            raise Fault(f"the binding was added to in {self.stage.value}; do so in reserve, permit or pre_bind")
-        self.added_to_binding = self.added_to_binding or BindingMetadata()
-        self.added_to_binding.add(plugin.name, annotations or NOTHING, labels or NOTHING)
-
-    def value(self, published: Published[T]) -> T | None:
+    def value_of(self, published: Published[Any]) -> Any:
         """Within one cycle the value stays the same, whatever is published meanwhile."""
         known = self._values.get(id(published))
         if known is None:
             taken = sum(1 for name, *_ in self._values.values() if name.partition("#")[0] == self.plugin)
             name = f"{self.plugin}#{taken + 1}" if taken else self.plugin
             known = self._values[id(published)] = _ReadValue(name, published.version, published.latest, published.about)
-        value: T | None = known.value
-        return value
+        return known.value
 
     @property
     def used(self) -> dict[str, int]:
@@ -198,3 +147,94 @@ class EngineCycle:
     def used_data(self) -> dict[str, str]:
         """What the plugin that published this data stated about it, by the same names."""
         return {name: about for name, _, _, about in self._values.values() if about}
+
+
+class PluginCycle:
+    """The framework's `Cycle`: all that plugins see of an attempt. There is no way from it to the state."""
+
+    __slots__ = ("_filter_states", "_reference", "_score_states")
+
+    def __init__(self, cycle: EngineCycle) -> None:
+        self._reference = ref(cycle)  # a cycle of references would keep every decision until a garbage collection
+        self._filter_states = cycle.filter_states
+        self._score_states = cycle.score_states
+
+    @property
+    def _cycle(self) -> EngineCycle:
+        cycle = self._reference()
+        if cycle is None:
+            raise Fault("the attempt of this cycle is over; do not keep a cycle across attempts")
+        return cycle
+
+    @property
+    def attempt(self) -> int:
+        return self._cycle.attempt
+
+    @property
+    def is_trial(self) -> bool:
+        return self._cycle.is_trial
+
+    @property
+    def nodes(self) -> Rows:
+        return self._cycle.state.nodes
+
+    def filter_state(self, plugin: Plugin) -> Any:
+        try:
+            return self._filter_states[plugin.name]
+        except KeyError:
+            raise StateMissing(plugin.missing_state_message.format(f"PreFilter{plugin.name}")) from None
+
+    def set_filter_state(self, plugin: Plugin, state: Any) -> None:
+        self._filter_states[plugin.name] = state
+
+    def score_state(self, plugin: Plugin) -> Any:
+        try:
+            return self._score_states[plugin.name]
+        except KeyError:
+            raise StateMissing(f'reading "PreScore{plugin.name}" from cycleState: not found') from None
+
+    def tally(self, pods: PodsWhere, key: str, on: NodesWhere = ALL_NODES) -> Tally:
+        cycle = self._cycle
+        if cycle.stage is Stage.FILTER or cycle.stage is Stage.SCORE:
+            raise Fault(
+                f"cycle.tally was called in {cycle.stage.value}; call it in pre_filter or pre_score and keep the tally"
+            )
+        if cycle.budget is not None:  # the state is never interrupted: an attempt that spends its time there ends here
+            cycle.budget.check()
+        return cycle.state.tally(pods, key, on)
+
+    def total(self, pods: PodsWhere, resource: str) -> int:
+        cycle = self._cycle
+        if cycle.budget is not None:
+            cycle.budget.check()
+        return cycle.state.total(pods, resource)
+
+    def existing_affinity_terms(self, kind: TermKind, namespace_labels: Labels) -> Sequence[tuple[Term, DomainCounts]]:
+        cycle = self._cycle
+        if cycle.budget is not None:
+            cycle.budget.check()
+        return cycle.state.existing_affinity_terms(cycle.pod, kind, namespace_labels)
+
+    def claim_uses(self, claims: Collection[str]) -> int:
+        cycle = self._cycle
+        return cycle.state.claim_uses(cycle.pod.namespace, claims)
+
+    def image(self, name: str) -> Image | None:
+        return self._cycle.state.image(name)
+
+    def add_to_binding(
+        self,
+        plugin: Plugin,
+        *,
+        annotations: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> None:
+        cycle = self._cycle
+        if cycle.stage is not Stage.DECIDED:
+            raise Fault(f"the binding was added to in {cycle.stage.value}; do so in reserve, permit or pre_bind")
+        cycle.added_to_binding = cycle.added_to_binding or BindingMetadata()
+        cycle.added_to_binding.add(plugin.name, annotations or NOTHING, labels or NOTHING)
+
+    def value(self, published: Published[T]) -> T | None:
+        value: T | None = self._cycle.value_of(published)
+        return value

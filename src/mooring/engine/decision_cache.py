@@ -13,8 +13,10 @@ from __future__ import annotations
 import weakref
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
+from weakref import WeakSet
 
-from mooring.base.foreign_code import is_its_own
+from mooring.base.foreign_code import is_its_own, raised
+from mooring.base.log import Log
 from mooring.engine.cycle import EngineCycle
 from mooring.engine.plugin_call import calling
 from mooring.engine.plugin_columns import Changes, FilterColumn, PluginColumn, ScoreColumn, widest_log
@@ -24,6 +26,8 @@ from mooring.engine.ranking import Ranking
 from mooring.engine.time_budget import AttemptTimeout
 from mooring.framework import Plugin
 from mooring.state import State
+
+_log = Log("engine")
 
 MOST_BYTES = 64 * 1024 * 1024
 """Of columns, and as much of rankings."""
@@ -290,6 +294,10 @@ def _most(state: State, row_bytes: int) -> int:
     return max(FEWEST_KEPT, min(MOST_KEPT, MOST_BYTES // (row_bytes * state.row_capacity)))
 
 
+_unsigned: WeakSet[Plugin] = WeakSet()
+"""The plugins whose `sign` has failed: it is logged once for each, not for each pod."""
+
+
 def _signs(plugins: Iterable[Plugin], cycle: EngineCycle, call: calling) -> dict[str, Hashable]:
     """What each plugin signs of the pod. None: its results are not shared; nor where it cannot sign the pod."""
     signs: dict[str, Hashable] = {}
@@ -298,8 +306,15 @@ def _signs(plugins: Iterable[Plugin], cycle: EngineCycle, call: calling) -> dict
         try:
             sign = plugin.sign(cycle.pod)
             hash(sign)
-        except Exception:
+        except Exception as error:
             sign = None
+            if plugin not in _unsigned:
+                _unsigned.add(plugin)
+                _log.error(
+                    "sign failed; results of the plugin are not cached",
+                    plugin=plugin.name,
+                    **raised(error, plugin.sign),
+                )
         signs[plugin.name] = sign
     return signs
 
@@ -354,10 +369,10 @@ class Common:
 
     def give(self, cycle: EngineCycle) -> None:
         """Leave what is known in a cycle: these plugins do not run again."""
-        cycle.filter_states = self._filter_states.copy()
-        cycle.skipped_filters = self._skipped_filters.copy()
-        cycle.score_states = self._score_states.copy()
-        cycle.skipped_scores = self._skipped_scores.copy()
+        cycle.filter_states.update(self._filter_states)
+        cycle.skipped_filters.update(self._skipped_filters)
+        cycle.score_states.update(self._score_states)
+        cycle.skipped_scores.update(self._skipped_scores)
 
     def take_filters(self, cycle: EngineCycle) -> None:
         """All pre_filters have run, and none refused the pod."""

@@ -36,12 +36,12 @@ def run_filter(filterer: FilterPlugin, cycle: EngineCycle, nodes: Rows) -> Step 
     """One plugin's rejections; None if there are none. The vector form runs on many nodes, if there is one."""
     if filterer.at_once is not None and (len(nodes) > 1 or filterer.one_by_one is None):
         return run_filter_at_once(filterer, cycle, nodes)
-    run, pod = filterer.one_by_one, cycle.pod
+    run, pod, shown = filterer.one_by_one, cycle.pod, cycle.shown
     assert run is not None, f"{filterer.name} has no filter"
     rows: list[int] = []
     given: list[Refusal] = []
     for view in nodes:  # thousands of times a pod: nothing happens for a node that passes
-        result = run(pod, view, cycle)
+        result = run(pod, view, shown)
         if result is not None:
             given.append(checked_refusal(filterer, view, result))
             rows.append(view.row)
@@ -60,7 +60,7 @@ def run_filter_at_once(filterer: FilterPlugin, cycle: EngineCycle, nodes: Rows) 
 
 def run_rule_at_once(filterer: FilterPlugin, rule: Rule, cycle: EngineCycle, nodes: Rows) -> Step | None:
     """One plugin's rejections by a form of its rule for many nodes; None if there are none."""
-    given = [rejections for rejections in rule(cycle.pod, nodes, cycle) if _checked(filterer, rejections, nodes)]
+    given = [rejections for rejections in rule(cycle.pod, nodes, cycle.shown) if _checked(filterer, rejections, nodes)]
     if not given:
         return None
     mask: BoolArray = given[0].mask if len(given) == 1 else np.logical_or.reduce([each.mask for each in given])
@@ -98,15 +98,17 @@ def checked_score(scorer: ScorePlugin, cycle: EngineCycle, view: RowView, score:
 
 def run_score(scorer: ScorePlugin, cycle: EngineCycle, nodes: Rows) -> IntArray:
     if scorer.at_once is not None:
-        return _whole_numbers(scorer, ExtensionPoint.SCORE, scorer.at_once(cycle.pod, nodes, cycle), nodes)
-    run, pod = scorer.one_by_one, cycle.pod
+        return _whole_numbers(scorer, ExtensionPoint.SCORE, scorer.at_once(cycle.pod, nodes, cycle.shown), nodes)
+    run, pod, shown = scorer.one_by_one, cycle.pod, cycle.shown
     assert run is not None, f"{scorer.name} has no score"
-    return _whole_numbers(scorer, ExtensionPoint.SCORE, [run(pod, view, cycle) for view in nodes], nodes)
+    return _whole_numbers(scorer, ExtensionPoint.SCORE, [run(pod, view, shown) for view in nodes], nodes)
 
 
 def normalized(scorer: ScorePlugin, cycle: EngineCycle, nodes: Rows, raw: IntArray) -> IntArray:
     if scorer.normalize is not None:
-        return _whole_numbers(scorer, ExtensionPoint.NORMALIZE, scorer.normalize(cycle.pod, nodes, raw, cycle), nodes)
+        # A copy: the scores may be kept for other pods, and a plugin may scale in place.
+        given = scorer.normalize(cycle.pod, nodes, raw.copy(), cycle.shown)
+        return _whole_numbers(scorer, ExtensionPoint.NORMALIZE, given, nodes)
     if scorer.normalizer is None:
         return raw
     if is_constant(raw):

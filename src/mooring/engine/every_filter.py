@@ -69,7 +69,7 @@ def _refusals_of_pre_filters(
         name = plugin.name
         try:
             with calling(cycle, plugin, ExtensionPoint.PRE_FILTER):
-                result = plugin.pre_filter(cycle.pod, cycle)
+                result = plugin.pre_filter(cycle.pod, cycle.shown)
                 if isinstance(result, Refusal):
                     result = with_reasons(plugin, ExtensionPoint.PRE_FILTER, result)
         except PluginFault as fault:

@@ -157,7 +157,7 @@ def run_pre_filters(cycle: EngineCycle, cache: ProfileCache | None = None) -> Na
                     call.switch_to(plugin)
                 continue
             call.switch_to(plugin)
-            result = plugin.pre_filter(cycle.pod, cycle)
+            result = plugin.pre_filter(cycle.pod, cycle.shown)
             if isinstance(result, Skip):
                 skipped.add(plugin.name)
             elif isinstance(result, Refusal):
@@ -372,7 +372,7 @@ def _run_filter_on_one(filterer: FilterPlugin, cycle: EngineCycle, view: RowView
         node = cycle.nodes.of_rows(np.array([view.row]))
         step = run_filter_at_once(filterer, cycle, node)
         return None if step is None else Rejected.by_steps(node, [step])[view.name][1]
-    result = filterer.one_by_one(cycle.pod, view, cycle)
+    result = filterer.one_by_one(cycle.pod, view, cycle.shown)
     return None if result is None else checked_refusal(filterer, view, result)
 
 

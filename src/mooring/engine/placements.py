@@ -59,7 +59,8 @@ def _scores(
     plugin: Any, group: PodGroupInfo, proposed: Sequence[ProposedPlacement], watch: Stopwatch | None
 ) -> Sequence[int]:
     point = ExtensionPoint.PLACEMENT_SCORE
-    scores = [_called(plugin, point, partial(plugin.placement_score, group, each), watch) for each in proposed]
+    called = (_called(plugin, point, partial(plugin.placement_score, group, each), watch) for each in proposed)
+    scores: Sequence[int] = tuple(called)
     for score in scores:
         if not isinstance(score, int):
             raise fault(plugin, point, f"placement_score returned {score!r}; it must return a whole number")

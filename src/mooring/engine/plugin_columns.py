@@ -183,7 +183,7 @@ class FilterColumn(PluginColumn):
             return
         for row in rows:
             view, code = views[row], 0
-            if view is not None and (result := run(cycle.pod, view, cycle)) is not None:
+            if view is not None and (result := run(cycle.pod, view, cycle.shown)) is not None:
                 code = self._number(checked_refusal(self._filterer, view, result))
             if cells[row] != code:
                 self._put(row, code)
@@ -258,7 +258,7 @@ class ScoreColumn(PluginColumn):
         if run is not None and (len(rows) <= FEW_ROWS or scorer.at_once is None):
             for row in rows:
                 if (view := views[row]) is not None:
-                    score = run(cycle.pod, view, cycle)
+                    score = run(cycle.pod, view, cycle.shown)
                     self._put(row, score if type(score) is int else checked_score(scorer, cycle, view, score), cycle)
             return
         live = [row for row in rows if views[row] is not None]

@@ -34,7 +34,7 @@ def _values(value: Any, steps: Sequence[str]) -> Iterable[Any]:
 
 def _entries(value: Any) -> int:
     """The items of a list, or of all lists in a structure."""
-    if isinstance(value, list):
+    if isinstance(value, (list, tuple)):
         return len(value)
     if isinstance(value, dict):
         return sum(map(_entries, value.values()))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 from mooring.base.errors import PluginFault, StateMissing
-from mooring.engine.cycle import EngineCycle, Stage
+from mooring.engine.cycle import EngineCycle, PluginCycle, Stage
 from mooring.engine.extension_point import ExtensionPoint
 from mooring.engine.plugin_call import calling, check_reasons, fault
 from mooring.engine.rejected import Rejected
@@ -86,11 +88,19 @@ def run_post_filters(cycle: EngineCycle, rejected: Rejected) -> PostFiltered:
 class NodeDiagnosis:
     """The framework's `Diagnosis`."""
 
-    __slots__ = ("cycle", "rejections")
+    __slots__ = ("_cycle", "_rejected")
 
     def __init__(self, rejected: Rejected, cycle: EngineCycle) -> None:
-        self.rejections = rejected
-        self.cycle = cycle
+        self._rejected = rejected
+        self._cycle = cycle
+
+    @property
+    def rejections(self) -> Mapping[str, tuple[str, Refusal]]:
+        return MappingProxyType(self._rejected)
+
+    @property
+    def cycle(self) -> PluginCycle:
+        return self._cycle.shown
 
     def resolvable_nodes(self) -> NodeRows:
-        return self.rejections.resolvable_nodes()
+        return self._rejected.resolvable_nodes()

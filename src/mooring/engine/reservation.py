@@ -63,7 +63,7 @@ def reserve(profile: Profile, decision: Decision) -> PlacementRefused | PluginFa
                 if not callable(getattr(plugin, "reserve", None)):
                     continue
                 call.switch_to(plugin)
-                result = plugin.reserve(decision.pod, _view(decision), decision.cycle)
+                result = plugin.reserve(decision.pod, _view(decision), decision.cycle.shown)
                 if isinstance(result, Refusal):
                     return PlacementRefused(plugin.name, with_reasons(plugin, ExtensionPoint.RESERVE, result))
                 if result is not None:
@@ -97,7 +97,7 @@ async def unreserve(profile: Profile, decision: Decision, waits: Waits = _for_ev
             continue
         try:
             with calling(decision.cycle, plugin, ExtensionPoint.UNRESERVE):
-                undone = plugin.unreserve(decision.pod, _view(decision), decision.cycle)
+                undone = plugin.unreserve(decision.pod, _view(decision), decision.cycle.shown)
             if inspect.isawaitable(undone):
                 await waits(decision.cycle, plugin, ExtensionPoint.UNRESERVE, partial(_itself, undone))
         except PluginFault as problem:
@@ -119,7 +119,7 @@ def permit(profile: Profile, decision: Decision) -> Permitted | PlacementRefused
     for plugin in plugins:
         try:
             with calling(decision.cycle, plugin, ExtensionPoint.PERMIT):
-                result = plugin.permit(decision.pod, _view(decision), decision.cycle)
+                result = plugin.permit(decision.pod, _view(decision), decision.cycle.shown)
                 if isinstance(result, Wait):
                     waits[plugin.name] = _bounded(result)
                     message = f"{result.reason}, {WAITING_ON_PERMIT}" if result.reason else WAITING_ON_PERMIT
@@ -143,7 +143,7 @@ def waited_too_long(plugin: str, seconds: float) -> str:
 
 def _bounded(wait: Wait) -> float:
     seconds = min(float(wait.seconds), LONGEST_WAIT_SECONDS)
-    if math.isnan(seconds):  # no timer of the event loop would fire any more
+    if math.isnan(seconds) or seconds < 0:  # no timer of the event loop would fire any more for the one
         raise ValueError(f"{wait!r} is no time to wait")
     return seconds
 

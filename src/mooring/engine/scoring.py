@@ -277,7 +277,7 @@ def _run_pre_scores(cycle: EngineCycle, nodes: Rows, cache: ProfileCache | None)
             call.switch_to(plugin)
             if plugin.name in states or plugin.name in skipped:
                 continue  # the same for all pods that are alike
-            result = plugin.pre_score(cycle.pod, nodes, cycle)
+            result = plugin.pre_score(cycle.pod, nodes, cycle.shown)
             if isinstance(result, Skip):
                 skipped.add(plugin.name)
             elif isinstance(result, Refusal):

@@ -49,6 +49,8 @@ class _Refusals:
 class EngineWhatIf:
     """The framework's `WhatIf` for one cycle."""
 
+    __slots__ = ("_accepted", "_cycle", "_filters", "_standing")
+
     def __init__(self, cycle: EngineCycle) -> None:
         self._cycle = cycle
         self._filters = WhatIfFilters(cycle)

@@ -10,7 +10,7 @@ field's help (a docstring below the field would be lost at run time).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, dataclass_transform
 
 import msgspec
@@ -34,9 +34,22 @@ class Args(ArgsPart):
     """Base of every `<Name>Args`. Fields without a default are required."""
 
     def mistakes(self) -> Iterable[tuple[str, str]]:
-        """What types cannot express: (field path, what would be right) for each. Called when the file is loaded."""
+        """What types cannot express: (field path, what would be right) for each. Called when the file is loaded.
+
+        yield "scoring.weights[0]", "must be more than 0"
+        """
         return ()
 
     def unused_services(self) -> Iterable[type]:
         """Services that the plugin takes, and never calls with these arguments: no rights are requested for them."""
         return ()
+
+
+def checked_mistakes(args: Args) -> Iterator[tuple[str, str]]:
+    """What `mistakes` yields. Raises `TypeError` where that is anything but pairs of texts."""
+    for mistake in args.mistakes():
+        match mistake:
+            case (str(), str()):
+                yield mistake
+            case _:
+                raise TypeError(f"it must yield (field path, message), not {mistake!r}")

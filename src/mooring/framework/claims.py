@@ -18,6 +18,8 @@ class ClaimsInFlight:
     One for all profiles. Claims are known by uid, because one that is still to be created has no name.
     """
 
+    __slots__ = ("_claims", "_pods", "_tried")
+
     def __init__(self) -> None:
         self._claims: IndexedStore[ResourceClaim] = IndexedStore()
         self._pods: dict[str, set[str]] = {}

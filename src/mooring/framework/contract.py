@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
+
 from mooring.base.clock import Clock
 from mooring.base.errors import OperatorMistake, Problem
 from mooring.base.foreign_code import described
@@ -69,7 +71,7 @@ _MAY_BE_ASYNC = _MUST_BE_ASYNC | {"unreserve"}
 
 def check_contract(cls: type[Plugin], source: str) -> None:
     """Refuse a class whose methods cannot be called as the contract declares; all mistakes at once."""
-    problems = [*_method_problems(cls), *misspelt_points(cls), *_constructor_problems(cls)]
+    problems = [*_method_problems(cls), *misspelt_points(cls), *_constructor_problems(cls), *_default_problems(cls)]
     if problems:
         raise OperatorMistake(f"{source}: plugin {cls.name} does not keep the contract.", problems)
 
@@ -81,8 +83,8 @@ def _method_problems(cls: type[Plugin]) -> Iterator[Problem]:
             continue
         where = f"{cls.name}.{method}"
         if not fits(found, declared):
-            count = len(inspect.signature(declared).parameters) - 1
-            yield Problem(where, f"must take {count} argument(s) besides self")
+            names = [name for name in inspect.signature(declared).parameters if name != "self"]
+            yield Problem(where, f"must take ({', '.join(names)}) besides self")
         if inspect.iscoroutinefunction(found) and method not in _MAY_BE_ASYNC:
             yield Problem(where, "must not be async: this point never waits")
         if method in _MUST_BE_ASYNC and not inspect.iscoroutinefunction(found):
@@ -98,6 +100,20 @@ def _constructor_problems(cls: type[Plugin]) -> Iterator[Problem]:
             yield Problem(where, f"its type cannot be read: {wanted.why}")
         elif not is_service(wanted):
             yield Problem(where, no_service(wanted))
+
+
+def _default_problems(cls: type[Plugin]) -> Iterator[Problem]:
+    """Defaults of arguments that a configuration could not give: msgspec checks what it reads, and no defaults."""
+    for wanted in needs(cls).values():
+        if not inspect.isclass(wanted) or not issubclass(wanted, Args):
+            continue
+        for field in msgspec.structs.fields(wanted):
+            if field.default is msgspec.NODEFAULT:
+                continue
+            try:
+                msgspec.convert(msgspec.to_builtins(field.default), field.type)
+            except msgspec.ValidationError as error:
+                yield Problem(f"{wanted.__name__}.{field.name}", f"its default does not fit its type: {error}")
 
 
 def is_service(wanted: Any) -> bool:

@@ -82,6 +82,8 @@ _TRUE, _FALSE = ("1", "t", "T", "TRUE", "true", "True"), ("0", "f", "F", "FALSE"
 class FeatureGates:
     """Which features are on: the defaults, and what was set."""
 
+    __slots__ = ("_on",)
+
     def __init__(self, changed: Mapping[str, bool] | None = None) -> None:
         self._on = {gate.name: gate.default for gate in GATES.values()} | dict(changed or {})
 

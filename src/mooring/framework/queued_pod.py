@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from mooring.objects.core import Pod
 
 
-@dataclass(slots=True)
-class QueuedPod:
+class QueuedPod(msgspec.Struct, frozen=True, gc=False):
     """A waiting pod as `sort_key` sees it."""
 
     pod: Pod

@@ -8,9 +8,9 @@ Each service is narrow, and there is none that reaches everything. Also availabl
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -24,6 +24,9 @@ from mooring.objects.placed import PlacedPod
 from mooring.objects.pod_groups import PodGroup
 from mooring.objects.resource import ResourceClaim
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
+
+if TYPE_CHECKING:
+    from mooring.framework.plugin import Plugin
 
 K = TypeVar("K", bound=KubeObject, covariant=True)
 T = TypeVar("T")
@@ -110,12 +113,15 @@ class WaitingPods(Protocol):
     """The pods that wait on permit."""
 
     def __iter__(self) -> Iterator[WaitingPod]: ...
-    def allow(self, uid: str, plugin: str) -> bool:
-        """Allow the pod in the name of this plugin; it is bound when all plugins have allowed it. False: no such
-        pod."""
+    def allow(self, uid: str, plugin: Plugin | str) -> bool:
+        """Allow the pod in the name of this plugin, mostly `self`; it is bound when all plugins have allowed it.
+
+        False: no such pod. Does nothing where the pod does not wait for the plugin; raises `Fault` for a name that is
+        none of those that it waits for.
+        """
         ...
 
-    def reject(self, uid: str, plugin: str, reason: str) -> bool:
+    def reject(self, uid: str, plugin: Plugin | str, reason: str) -> bool:
         """Reject the pod with this reason: it is unreserved, forgotten and requeued. False: no such pod."""
         ...
 
@@ -126,6 +132,16 @@ class Queue(Protocol):
     def activate(self, pods: Iterable[Pod]) -> None:
         """Try these pods now, whatever they wait for."""
         ...
+
+
+def permit_plugin(plugin: Plugin | str, pod: Pod, awaited: Collection[str]) -> str:
+    """The name under which a plugin allows a pod. Raises `Fault` for a text that names none of the `awaited` ones."""
+    if not isinstance(plugin, str):
+        return plugin.name
+    if plugin not in awaited:
+        known = ", ".join(sorted(awaited))
+        raise Fault(f'pod {pod.key} does not wait for a plugin "{plugin}"; it waits for {known}: pass `self`')
+    return plugin
 
 
 class Preemptions(Protocol):

@@ -60,23 +60,31 @@ class Refusal:
     `code` is UNSCHEDULABLE; UNRESOLVABLE, if evicting pods could not help; or PENDING.
     """
 
-    __slots__ = ("code", "reasons")
+    __slots__ = ("_code", "_reasons")
 
     def __init__(self, *reasons: str, code: Code = UNSCHEDULABLE) -> None:
         if code not in (UNSCHEDULABLE, UNRESOLVABLE, PENDING):
             raise ValueError(f"a refusal is unschedulable, unresolvable or pending, not {code.value}")
-        self.reasons = reasons
-        self.code = code
+        self._reasons = reasons
+        self._code = code
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        return self._reasons
+
+    @property
+    def code(self) -> Code:
+        return self._code
 
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Refusal)
             and type(other) is type(self)
-            and (other.reasons, other.code) == (self.reasons, self.code)
+            and (other._reasons, other._code) == (self._reasons, self._code)
         )
 
     def __hash__(self) -> int:
-        return hash((self.reasons, self.code))
+        return hash((self._reasons, self._code))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(repr, self.reasons))}, code={self.code.name})"

@@ -5,16 +5,19 @@ Fields that only a kubelet or a person reads are not here; the embedded API serv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from mooring.base.computed import computed_once
 from mooring.objects.meta import Kind, KubeObject, ObjectMeta
+from mooring.objects.notes import Notes
 from mooring.objects.pod_templates import PodTemplate, template_of
 from mooring.objects.quantity import BadQuantity, QuantityText
+from mooring.objects.read_only import EMPTY, ReadOnlyDict, read_only, seal
 from mooring.objects.selectors import LabelSelector
 from mooring.objects.wire import Wire
 
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     from mooring.objects.requests import PodRequests
     from mooring.objects.volumes import PodVolume
 
-Quantities = dict[str, QuantityText]
+Quantities = Mapping[str, QuantityText]
 
 DEFAULT_SCHEDULER = "default-scheduler"
 
@@ -36,9 +39,12 @@ class ContainerClaim(Wire):
 
 
 class ResourceRequirements(Wire):
-    requests: Quantities = {}
-    limits: Quantities = {}
-    claims: list[ContainerClaim] = []
+    requests: Quantities = EMPTY
+    limits: Quantities = EMPTY
+    claims: tuple[ContainerClaim, ...] = ()
+
+    def __post_init__(self) -> None:
+        seal(self, "requests", "limits")
 
 
 class ContainerPort(Wire):
@@ -58,25 +64,25 @@ class Container(Wire):
     name: str = ""
     image: str = ""
     resources: ResourceRequirements = msgspec.field(default_factory=ResourceRequirements)
-    ports: list[ContainerPort] = []
+    ports: tuple[ContainerPort, ...] = ()
     restart_policy: str | None = None
     """`Always` on an init container makes it a sidecar."""
-    restart_policy_rules: list[ContainerRestartRule] = []
+    restart_policy_rules: tuple[ContainerRestartRule, ...] = ()
 
 
 class NodeSelectorRequirement(Wire):
     key: str = ""
     operator: str = ""
-    values: list[str] = []
+    values: tuple[str, ...] = ()
 
 
 class NodeSelectorTerm(Wire):
-    match_expressions: list[NodeSelectorRequirement] = []
-    match_fields: list[NodeSelectorRequirement] = []
+    match_expressions: tuple[NodeSelectorRequirement, ...] = ()
+    match_fields: tuple[NodeSelectorRequirement, ...] = ()
 
 
 class NodeSelector(Wire):
-    node_selector_terms: list[NodeSelectorTerm] = []
+    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
 
 
 class PreferredSchedulingTerm(Wire):
@@ -86,14 +92,14 @@ class PreferredSchedulingTerm(Wire):
 
 class NodeAffinity(Wire):
     required: NodeSelector | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
-    preferred: list[PreferredSchedulingTerm] = msgspec.field(
-        default_factory=list, name="preferredDuringSchedulingIgnoredDuringExecution"
+    preferred: tuple[PreferredSchedulingTerm, ...] = msgspec.field(
+        default=(), name="preferredDuringSchedulingIgnoredDuringExecution"
     )
 
 
 class PodAffinityTerm(Wire):
     label_selector: LabelSelector | None = None
-    namespaces: list[str] = []
+    namespaces: tuple[str, ...] = ()
     namespace_selector: LabelSelector | None = None
     topology_key: str = ""
 
@@ -106,11 +112,11 @@ class WeightedPodAffinityTerm(Wire):
 class PodAffinity(Wire):
     """Used for affinity and for anti-affinity alike."""
 
-    required: list[PodAffinityTerm] = msgspec.field(
-        default_factory=list, name="requiredDuringSchedulingIgnoredDuringExecution"
+    required: tuple[PodAffinityTerm, ...] = msgspec.field(
+        default=(), name="requiredDuringSchedulingIgnoredDuringExecution"
     )
-    preferred: list[WeightedPodAffinityTerm] = msgspec.field(
-        default_factory=list, name="preferredDuringSchedulingIgnoredDuringExecution"
+    preferred: tuple[WeightedPodAffinityTerm, ...] = msgspec.field(
+        default=(), name="preferredDuringSchedulingIgnoredDuringExecution"
     )
 
 
@@ -142,7 +148,7 @@ class TopologySpreadConstraint(Wire):
     min_domains: int | None = None
     node_affinity_policy: str = "Honor"
     node_taints_policy: str = "Ignore"
-    match_label_keys: list[str] = []
+    match_label_keys: tuple[str, ...] = ()
 
 
 class PodSchedulingGate(Wire):
@@ -164,26 +170,44 @@ class PodSchedulingGroup(Wire):
 
 
 class PodSpec(Wire):
-    containers: list[Container] = []
-    init_containers: list[Container] = []
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
     node_name: str = ""
     scheduler_name: str = DEFAULT_SCHEDULER
-    node_selector: dict[str, str] = {}
+    node_selector: Mapping[str, str] = EMPTY
     affinity: Affinity | None = None
-    tolerations: list[Toleration] = []
-    topology_spread_constraints: list[TopologySpreadConstraint] = []
+    tolerations: tuple[Toleration, ...] = ()
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
     priority: int | None = None
     priority_class_name: str = ""
     preemption_policy: str | None = None
-    overhead: Quantities = {}
+    overhead: Quantities = EMPTY
     resources: ResourceRequirements | None = None
-    scheduling_gates: list[PodSchedulingGate] = []
+    scheduling_gates: tuple[PodSchedulingGate, ...] = ()
     host_network: bool = False
     host_users: bool | None = None
-    volumes: list[dict[str, Any]] = []
-    resource_claims: list[PodResourceClaim] = []
+    _volumes: tuple[dict[str, Any], ...] = msgspec.field(default=(), name="volumes")
+    """As decoded, and not to be changed: plugins see `volumes`."""
+    resource_claims: tuple[PodResourceClaim, ...] = ()
     termination_grace_period_seconds: int | None = None
     scheduling_group: PodSchedulingGroup | None = None
+
+    def __post_init__(self) -> None:
+        if type(self.node_selector) is not ReadOnlyDict or type(self.overhead) is not ReadOnlyDict:
+            seal(self, "node_selector", "overhead")
+
+    @property
+    def has_volumes(self) -> bool:
+        return bool(self._volumes)
+
+    @property
+    def volumes(self) -> tuple[Mapping[str, Any], ...]:
+        """As in the manifest. Read-only from the first read on: most volumes, as that of the token, are never read."""
+        volumes = self._volumes
+        if volumes and type(volumes[0]) is not ReadOnlyDict:
+            volumes = read_only(volumes)
+            force_setattr(self, "_volumes", volumes)
+        return volumes
 
 
 class PodCondition(Wire):
@@ -200,6 +224,9 @@ class ContainerStatus(Wire):
     name: str = ""
     allocated_resources: Quantities | None = None
     resources: ResourceRequirements | None = None
+
+    def __post_init__(self) -> None:
+        seal(self, "allocated_resources")
 
 
 class PodResourceClaimStatus(Wire):
@@ -218,21 +245,24 @@ class ContainerExtendedResourceRequest(Wire):
 class PodExtendedResourceClaimStatus(Wire):
     """The claim that stands for the pod's extended resources, and which container has which of its requests."""
 
-    request_mappings: list[ContainerExtendedResourceRequest] = []
+    request_mappings: tuple[ContainerExtendedResourceRequest, ...] = ()
     resource_claim_name: str = ""
 
 
 class PodStatus(Wire):
     phase: str = ""
-    conditions: list[PodCondition] = []
+    conditions: tuple[PodCondition, ...] = ()
     nominated_node_name: str = ""
     start_time: str | None = None
-    container_statuses: list[ContainerStatus] = []
-    init_container_statuses: list[ContainerStatus] = []
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
     allocated_resources: Quantities | None = None
     resources: ResourceRequirements | None = None
-    resource_claim_statuses: list[PodResourceClaimStatus] = []
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
     extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
+
+    def __post_init__(self) -> None:
+        seal(self, "allocated_resources")
 
 
 class Pod(KubeObject, version="v1", plural="pods"):
@@ -266,13 +296,13 @@ class Pod(KubeObject, version="v1", plural="pods"):
     def requests(self) -> PodRequests:
         """What scheduling counts for this pod, computed once per template."""
         template = None if self.spec.node_name else self.template  # a node is part of the spec: few pods have the same
-        if template is not None and template.requests is not None:
-            return template.requests
+        if template is not None and (known := template.requests) is not None:
+            return known
         from mooring.objects.requests import requests_of
 
         requests = requests_of(self)
         if template is not None:
-            template.requests = requests
+            template.keep_requests(requests)
         return requests
 
     def read_ahead(self) -> None:
@@ -285,9 +315,9 @@ class Pod(KubeObject, version="v1", plural="pods"):
             _ = self.requests
 
     @computed_once
-    def notes(self) -> dict[Hashable, Any]:
-        """What was parsed of a large spec, by its reader: cached as long as the object exists."""
-        return {}
+    def notes(self) -> Notes:
+        """What was parsed of a large spec: cached as long as the object exists."""
+        return Notes()
 
     @computed_once
     def tolerations(self) -> Tolerations:
@@ -299,11 +329,11 @@ class Pod(KubeObject, version="v1", plural="pods"):
     @computed_once
     def volumes(self) -> tuple[PodVolume, ...]:
         """Those of its volumes that matter to where it can run, read once per object."""
-        if not self.spec.volumes:
+        if not self.spec.has_volumes:
             return ()
         from mooring.objects.volumes import placement_volumes
 
-        return placement_volumes(self.name, self.spec.volumes)
+        return placement_volumes(self.name, self.spec._volumes)
 
     @computed_once
     def request(self) -> Callable[[str], int]:
@@ -322,22 +352,25 @@ class NodeCondition(Wire):
 
 
 class ContainerImage(Wire):
-    names: list[str] = []
+    names: tuple[str, ...] = ()
     size_bytes: int = 0
 
 
 class NodeSpec(Wire):
     unschedulable: bool = False
-    taints: list[Taint] = []
+    taints: tuple[Taint, ...] = ()
     provider_id: str = msgspec.field(default="", name="providerID")
 
 
 class NodeStatus(Wire):
-    capacity: Quantities = {}
-    allocatable: Quantities = {}
-    conditions: list[NodeCondition] = []
-    images: list[ContainerImage] = []
-    declared_features: list[str] = []
+    capacity: Quantities = EMPTY
+    allocatable: Quantities = EMPTY
+    conditions: tuple[NodeCondition, ...] = ()
+    images: tuple[ContainerImage, ...] = ()
+    declared_features: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        seal(self, "capacity", "allocatable")
 
 
 class Node(KubeObject, version="v1", plural="nodes", scope="Cluster"):

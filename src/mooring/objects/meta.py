@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, dataclass_transform
 
 import msgspec
 
+from mooring.objects.read_only import EMPTY, ReadOnlyDict, refuse_attribute, seal, seal_deeply
 from mooring.objects.wire import Wire
 
 
@@ -60,11 +62,15 @@ class ObjectMeta(Wire):
     uid: str = ""
     resource_version: str = ""
     generation: int = 0
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
-    owner_references: list[OwnerReference] = []
+    labels: Mapping[str, str] = EMPTY
+    annotations: Mapping[str, str] = EMPTY
+    owner_references: tuple[OwnerReference, ...] = ()
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
+
+    def __post_init__(self) -> None:
+        if type(self.labels) is not ReadOnlyDict or type(self.annotations) is not ReadOnlyDict:
+            seal(self, "labels", "annotations")
 
 
 class _KindMeta(msgspec.StructMeta):
@@ -96,6 +102,7 @@ class _KindMeta(msgspec.StructMeta):
         status_subresource: bool = True,
         **options: Any,
     ) -> Any:
+        options.pop("frozen", None)  # for type checkers: msgspec would forbid, too, to keep what is computed once
         created = super().__new__(mcls, name, bases, namespace, **({"kw_only": True} | options))
         if version is not None:
             created.KIND = Kind(group, version, kind or name, plural or name.lower() + "s", scope == "Namespaced")
@@ -110,9 +117,9 @@ class _KindMeta(msgspec.StructMeta):
         return created
 
 
-@dataclass_transform(kw_only_default=True, field_specifiers=(msgspec.field,))
-class KubeObject(msgspec.Struct, metaclass=_KindMeta, rename="camel", omit_defaults=True, dict=True):
-    """Anything that is listed and watched. `KIND` is where the API serves it.
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(msgspec.field,))
+class KubeObject(msgspec.Struct, metaclass=_KindMeta, rename="camel", omit_defaults=True, dict=True, frozen=True):
+    """Anything that is listed and watched, read-only. `KIND` is where the API serves it.
 
     `dict=True` gives room for values computed once per object (a pod's requests); they are not on the wire.
     """
@@ -136,6 +143,9 @@ class KubeObject(msgspec.Struct, metaclass=_KindMeta, rename="camel", omit_defau
             **options: Any,
         ) -> None: ...
 
+    else:
+        __setattr__ = __delattr__ = refuse_attribute
+
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
 
     @property
@@ -151,11 +161,11 @@ class KubeObject(msgspec.Struct, metaclass=_KindMeta, rename="camel", omit_defau
         return self.metadata.uid
 
     @property
-    def labels(self) -> dict[str, str]:
+    def labels(self) -> Mapping[str, str]:
         return self.metadata.labels
 
     @property
-    def annotations(self) -> dict[str, str]:
+    def annotations(self) -> Mapping[str, str]:
         return self.metadata.annotations
 
     @property
@@ -164,9 +174,12 @@ class KubeObject(msgspec.Struct, metaclass=_KindMeta, rename="camel", omit_defau
         return f"{self.metadata.namespace}/{self.metadata.name}" if self.metadata.namespace else self.metadata.name
 
 
-@dataclass_transform(kw_only_default=True, field_specifiers=(msgspec.field,))
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(msgspec.field,))
 class ResourcePart(Wire):
-    """A structure inside a plugin author's own kind, such as its spec: camelCase on the wire."""
+    """A structure inside a plugin author's own kind, such as its spec: camelCase on the wire, read-only."""
+
+    def __post_init__(self) -> None:
+        seal_deeply(self)
 
 
 class CustomResource(KubeObject):
@@ -186,3 +199,6 @@ class CustomResource(KubeObject):
     """What `kubectl get` shows besides the name; none: the age."""
     HAS_STATUS_SUBRESOURCE: ClassVar[bool] = True
     """Whether a field `status` is written by requests of its own; False: with the rest of the object."""
+
+    def __post_init__(self) -> None:
+        seal_deeply(self)

@@ -7,7 +7,7 @@ volumes needs the driver and its handle; placing a bound volume needs the topolo
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -166,23 +166,23 @@ def migrated_nodes_of(volume: PersistentVolume, in_tree: InTree) -> NodeSelector
     if not renamed and not added:
         return required
     return NodeSelector(
-        node_selector_terms=[
+        node_selector_terms=tuple(
             NodeSelectorTerm(
-                match_expressions=[
+                match_expressions=(
                     *(
                         msgspec.structs.replace(part, key=renamed.get(part.key, part.key))
                         for part in term.match_expressions
                     ),
                     *added,
-                ],
+                ),
                 match_fields=term.match_fields,
             )
             for term in (terms or [NodeSelectorTerm()] if added else terms)
-        ]
+        )
     )
 
 
-def _zone_and_region_labels(volume: PersistentVolume, terms: list[NodeSelectorTerm]) -> tuple[str, str]:
+def _zone_and_region_labels(volume: PersistentVolume, terms: Sequence[NodeSelectorTerm]) -> tuple[str, str]:
     """The current labels, or the beta ones if only those are used: affinity first, then the volume's labels."""
     keys = {part.key for term in terms for part in term.match_expressions}
     for used in (keys, volume.labels):
@@ -193,10 +193,10 @@ def _zone_and_region_labels(volume: PersistentVolume, terms: list[NodeSelectorTe
     return ZONE, REGION
 
 
-def _values(terms: list[NodeSelectorTerm], key: str) -> bool:
+def _values(terms: Sequence[NodeSelectorTerm], key: str) -> bool:
     return any(part.values for term in terms for part in term.match_expressions if part.key == key)
 
 
 def _zone_requirement(label: str | None, key: str) -> list[NodeSelectorRequirement]:
     zones = sorted({zone.strip() for zone in (label or "").split(ZONES_IN_LABEL)} - {""})
-    return [NodeSelectorRequirement(key=key, operator="In", values=zones)] if zones else []
+    return [NodeSelectorRequirement(key=key, operator="In", values=tuple(zones))] if zones else []

@@ -7,7 +7,7 @@ small client.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from weakref import WeakSet
 
 from mooring.base.log import Log
@@ -105,6 +105,9 @@ class IndexedStore(Generic[K]):
 
     def keys(self) -> set[str]:
         return set(self._objects)
+
+    def __iter__(self) -> Any:
+        raise TypeError("the objects of a kind are read by .all(), .get(name, namespace) or an index")
 
 
 class WatchedStore(IndexedStore[K]):

@@ -5,6 +5,8 @@ Running pods are many (a million is planned for); their decoded objects are not 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from mooring.base.clock import parse_timestamp
@@ -27,7 +29,7 @@ class PlacedPod(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     namespace: str
     name: str
     node: str
-    labels: dict[str, str]
+    labels: Mapping[str, str]
     requests: PodRequests
     priority: int = 0
     ports: tuple[HostPort, ...] = ()
@@ -75,7 +77,7 @@ def placed(pod: Pod, node: str | None = None, *, assumed_at: float | None = None
         priority=spec.priority or 0,
         ports=host_ports(pod),
         affinity=spec.affinity,
-        volumes=pod.volumes if spec.volumes else (),
+        volumes=pod.volumes if spec.has_volumes else (),
         started=parse_timestamp(pod.status.start_time) if pod.status.start_time else None,
         owner_uid=_controller_uid(pod) if metadata.owner_references else "",
         group=(spec.scheduling_group.pod_group_name or "") if spec.scheduling_group is not None else "",

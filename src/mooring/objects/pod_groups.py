@@ -66,7 +66,7 @@ class TopologyConstraint(Wire):
 
 
 class PodGroupSchedulingConstraints(Wire):
-    topology: list[TopologyConstraint] = []
+    topology: tuple[TopologyConstraint, ...] = ()
 
 
 class WorkloadPodGroupTemplateReference(Wire):
@@ -82,7 +82,7 @@ class PodGroupSpec(Wire):
     pod_group_template_ref: PodGroupTemplateReference | None = None
     scheduling_policy: PodGroupSchedulingPolicy = msgspec.field(default_factory=PodGroupSchedulingPolicy)
     scheduling_constraints: PodGroupSchedulingConstraints | None = None
-    resource_claims: list[PodResourceClaim] = []
+    resource_claims: tuple[PodResourceClaim, ...] = ()
     """Claims that the group's pods share. Written as those of a pod."""
     disruption_mode: str | None = None
     priority_class_name: str = ""
@@ -90,8 +90,8 @@ class PodGroupSpec(Wire):
 
 
 class PodGroupStatus(Wire):
-    conditions: list[Condition] = []
-    resource_claim_statuses: list[PodResourceClaimStatus] = []
+    conditions: tuple[Condition, ...] = ()
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
 
 
 class PodGroup(KubeObject, group=GROUP, version=VERSION, plural="podgroups"):
@@ -136,7 +136,7 @@ class PodGroupTemplate(Wire):
     name: str = ""
     scheduling_policy: PodGroupSchedulingPolicy = msgspec.field(default_factory=PodGroupSchedulingPolicy)
     scheduling_constraints: PodGroupSchedulingConstraints | None = None
-    resource_claims: list[PodResourceClaim] = []
+    resource_claims: tuple[PodResourceClaim, ...] = ()
     disruption_mode: str | None = None
     priority_class_name: str = ""
     priority: int | None = None
@@ -150,7 +150,7 @@ class TypedLocalObjectReference(Wire):
 
 class PodGroupWorkloadSpec(Wire):
     controller_ref: TypedLocalObjectReference | None = None
-    pod_group_templates: list[PodGroupTemplate] = []
+    pod_group_templates: tuple[PodGroupTemplate, ...] = ()
 
 
 class Workload(KubeObject, group=GROUP, version=VERSION, plural="workloads"):

@@ -9,7 +9,7 @@ plugins read is still the same for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from mooring.base.bounded import BoundedCache
+from mooring.objects.notes import Notes
 
 if TYPE_CHECKING:
     from mooring.objects.core import Container, Pod, PodSpec, PodStatus
@@ -32,24 +33,43 @@ _encode = msgspec.msgpack.Encoder().encode
 class TemplateFamily:
     """One for all templates that are alike but for the requests and limits of containers; compared by identity."""
 
-    __slots__ = ("__weakref__", "notes")
+    __slots__ = ("__weakref__", "_notes")
 
     def __init__(self) -> None:
-        self.notes: dict[Hashable, Any] = {}
-        """What was read of such pods, by its reader, as far as it depends on no request; as little as of a template."""
+        self._notes = Notes()
+
+    @property
+    def notes(self) -> Notes:
+        """What was read of such pods, as far as it depends on no request; as little as of a template."""
+        return self._notes
 
 
 class PodTemplate:
     """One for all pods that are alike; compared by identity."""
 
-    __slots__ = ("__weakref__", "family", "notes", "requests")
+    __slots__ = ("__weakref__", "_family", "_notes", "_requests")
 
     def __init__(self, family: TemplateFamily) -> None:
-        self.family = family
-        self.requests: PodRequests | None = None
+        self._family = family
+        self._requests: PodRequests | None = None
+        self._notes = Notes()
+
+    @property
+    def family(self) -> TemplateFamily:
+        return self._family
+
+    @property
+    def notes(self) -> Notes:
+        """What was read of such pods; little, because it lives as long as the template."""
+        return self._notes
+
+    @property
+    def requests(self) -> PodRequests | None:
         """What scheduling counts for such a pod, once it was read."""
-        self.notes: dict[Hashable, Any] = {}
-        """What else was read of it, by its reader; little, because it lives as long as the template."""
+        return self._requests
+
+    def keep_requests(self, requests: PodRequests) -> None:
+        self._requests = requests
 
 
 _known: BoundedCache[bytes, PodTemplate] = BoundedCache(MOST_CACHED_BYTES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -50,7 +50,7 @@ def qos_by(whole_pod: ResourceRequirements | None, containers: Sequence[Resource
     return Qos.GUARANTEED if is_limited and requests == limits else Qos.BURSTABLE
 
 
-def _add(total: dict[str, Fraction], quantities: dict[str, QuantityText]) -> int:
+def _add(total: dict[str, Fraction], quantities: Mapping[str, QuantityText]) -> int:
     """Add cpu and memory where they are more than nothing. Returns how many of the two are."""
     found = 0
     for name in _COUNTED:

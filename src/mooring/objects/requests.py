@@ -8,13 +8,14 @@ there is the most of what it requests, was allocated and uses.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from mooring.base.bounded import BoundedCache
 from mooring.objects.quantity import QuantityText, milli, whole
+from mooring.objects.read_only import ReadOnlyDict
 
 if TYPE_CHECKING:
     from mooring.objects.core import Container, Pod, PodSpec
@@ -32,7 +33,7 @@ Amounts = dict[str, int]
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class AmountsOrZero(dict[str, int]):
+class AmountsOrZero(ReadOnlyDict[str, int]):
     """Amounts by resource. One that is not there is read as 0."""
 
     __slots__ = ()
@@ -175,7 +176,7 @@ def _requests(pod: Pod, of_container: Callable[[Container], Amounts], pod_level:
 
 
 def _aggregate(
-    init_containers: list[Container], containers: list[Container], of_container: Callable[[Container], Amounts]
+    init_containers: Sequence[Container], containers: Sequence[Container], of_container: Callable[[Container], Amounts]
 ) -> Amounts:
     running: Amounts = {}
     for container in containers:

@@ -5,6 +5,7 @@ Fields that only a driver reads are not here; opaque configuration is handed on 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import msgspec
@@ -12,6 +13,7 @@ import msgspec
 from mooring.objects.core import NodeSelector
 from mooring.objects.meta import Kind, KubeObject
 from mooring.objects.quantity import QuantityText
+from mooring.objects.read_only import EMPTY, seal, seal_deeply
 from mooring.objects.wire import Wire
 
 GROUP = "resource.k8s.io"
@@ -54,26 +56,29 @@ class DeviceToleration(Wire):
 
 
 class CapacityRequirements(Wire):
-    requests: dict[str, QuantityText] = {}
+    requests: Mapping[str, QuantityText] = EMPTY
+
+    def __post_init__(self) -> None:
+        seal(self, "requests")
 
 
 class ExactDeviceRequest(Wire):
     device_class_name: str = ""
-    selectors: list[DeviceSelector] = []
+    selectors: tuple[DeviceSelector, ...] = ()
     allocation_mode: str = ""
     count: int = 0
     admin_access: bool | None = None
-    tolerations: list[DeviceToleration] = []
+    tolerations: tuple[DeviceToleration, ...] = ()
     capacity: CapacityRequirements | None = None
 
 
 class DeviceSubRequest(Wire):
     name: str = ""
     device_class_name: str = ""
-    selectors: list[DeviceSelector] = []
+    selectors: tuple[DeviceSelector, ...] = ()
     allocation_mode: str = ""
     count: int = 0
-    tolerations: list[DeviceToleration] = []
+    tolerations: tuple[DeviceToleration, ...] = ()
     capacity: CapacityRequirements | None = None
 
 
@@ -82,24 +87,27 @@ class DeviceRequest(Wire):
 
     name: str = ""
     exactly: ExactDeviceRequest | None = None
-    first_available: list[DeviceSubRequest] = []
+    first_available: tuple[DeviceSubRequest, ...] = ()
 
 
 class DeviceConstraint(Wire):
-    requests: list[str] = []
+    requests: tuple[str, ...] = ()
     match_attribute: str | None = None
     distinct_attribute: str | None = None
 
 
 class DeviceClaimConfiguration(Wire):
-    requests: list[str] = []
-    opaque: dict[str, Any] | None = None
+    requests: tuple[str, ...] = ()
+    opaque: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        seal_deeply(self, "opaque")
 
 
 class DeviceClaim(Wire):
-    requests: list[DeviceRequest] = []
-    constraints: list[DeviceConstraint] = []
-    config: list[DeviceClaimConfiguration] = []
+    requests: tuple[DeviceRequest, ...] = ()
+    constraints: tuple[DeviceConstraint, ...] = ()
+    config: tuple[DeviceClaimConfiguration, ...] = ()
 
 
 class ResourceClaimSpec(Wire):
@@ -117,22 +125,28 @@ class AllocatedDevice(Wire):
     pool: str = ""
     device: str = ""
     admin_access: bool | None = None
-    tolerations: list[DeviceToleration] = []
-    binding_conditions: list[str] = []
-    binding_failure_conditions: list[str] = []
+    tolerations: tuple[DeviceToleration, ...] = ()
+    binding_conditions: tuple[str, ...] = ()
+    binding_failure_conditions: tuple[str, ...] = ()
     share_id: str | None = msgspec.field(default=None, name="shareID")
-    consumed_capacity: dict[str, QuantityText] = {}
+    consumed_capacity: Mapping[str, QuantityText] = EMPTY
+
+    def __post_init__(self) -> None:
+        seal(self, "consumed_capacity")
 
 
 class AllocationConfiguration(Wire):
     source: str = ""
-    requests: list[str] = []
-    opaque: dict[str, Any] | None = None
+    requests: tuple[str, ...] = ()
+    opaque: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        seal_deeply(self, "opaque")
 
 
 class DeviceAllocation(Wire):
-    results: list[AllocatedDevice] = []
-    config: list[AllocationConfiguration] = []
+    results: tuple[AllocatedDevice, ...] = ()
+    config: tuple[AllocationConfiguration, ...] = ()
 
 
 class Allocation(Wire):
@@ -165,13 +179,13 @@ class DeviceStatus(Wire):
     pool: str = ""
     device: str = ""
     share_id: str | None = msgspec.field(default=None, name="shareID")
-    conditions: list[DeviceCondition] = []
+    conditions: tuple[DeviceCondition, ...] = ()
 
 
 class ResourceClaimStatus(Wire):
     allocation: Allocation | None = None
-    reserved_for: list[ConsumerReference] = []
-    devices: list[DeviceStatus] = []
+    reserved_for: tuple[ConsumerReference, ...] = ()
+    devices: tuple[DeviceStatus, ...] = ()
 
 
 class ResourceClaim(KubeObject, group=GROUP, version="v1", plural="resourceclaims"):
@@ -205,7 +219,7 @@ class CapacityPolicy(Wire):
     """Which shares of a capacity may be requested."""
 
     default: QuantityText | None = None
-    valid_values: list[QuantityText] = []
+    valid_values: tuple[QuantityText, ...] = ()
     valid_range: CapacityRange | None = None
 
 
@@ -222,12 +236,18 @@ class CounterSet(Wire):
     """Amounts that the devices of a pool share."""
 
     name: str = ""
-    counters: dict[str, Counter] = {}
+    counters: Mapping[str, Counter] = EMPTY
+
+    def __post_init__(self) -> None:
+        seal(self, "counters")
 
 
 class CounterConsumption(Wire):
     counter_set: str = ""
-    counters: dict[str, Counter] = {}
+    counters: Mapping[str, Counter] = EMPTY
+
+    def __post_init__(self) -> None:
+        seal(self, "counters")
 
 
 class DeviceTaint(Wire):
@@ -238,17 +258,20 @@ class DeviceTaint(Wire):
 
 class Device(Wire):
     name: str = ""
-    attributes: dict[str, DeviceAttribute] = {}
-    capacity: dict[str, DeviceCapacity] = {}
-    consumes_counters: list[CounterConsumption] = []
+    attributes: Mapping[str, DeviceAttribute] = EMPTY
+    capacity: Mapping[str, DeviceCapacity] = EMPTY
+    consumes_counters: tuple[CounterConsumption, ...] = ()
     node_name: str | None = None
     node_selector: NodeSelector | None = None
     all_nodes: bool | None = None
-    taints: list[DeviceTaint] = []
+    taints: tuple[DeviceTaint, ...] = ()
     binds_to_node: bool | None = None
-    binding_conditions: list[str] | None = None
-    binding_failure_conditions: list[str] | None = None
+    binding_conditions: tuple[str, ...] | None = None
+    binding_failure_conditions: tuple[str, ...] | None = None
     allow_multiple_allocations: bool | None = None
+
+    def __post_init__(self) -> None:
+        seal(self, "attributes", "capacity")
 
 
 class ResourcePool(Wire):
@@ -264,8 +287,8 @@ class ResourceSliceSpec(Wire):
     node_selector: NodeSelector | None = None
     all_nodes: bool | None = None
     per_device_node_selection: bool | None = None
-    devices: list[Device] = []
-    shared_counters: list[CounterSet] = []
+    devices: tuple[Device, ...] = ()
+    shared_counters: tuple[CounterSet, ...] = ()
 
 
 class ResourceSlice(KubeObject, group=GROUP, version="v1", plural="resourceslices", scope="Cluster"):
@@ -280,12 +303,15 @@ class ResourceSlice(KubeObject, group=GROUP, version="v1", plural="resourceslice
 
 
 class DeviceClassConfiguration(Wire):
-    opaque: dict[str, Any] | None = None
+    opaque: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        seal_deeply(self, "opaque")
 
 
 class DeviceClassSpec(Wire):
-    selectors: list[DeviceSelector] = []
-    config: list[DeviceClassConfiguration] = []
+    selectors: tuple[DeviceSelector, ...] = ()
+    config: tuple[DeviceClassConfiguration, ...] = ()
     extended_resource_name: str | None = None
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from mooring.objects.names import label_value, qualified_name
+from mooring.objects.read_only import EMPTY, seal
 from mooring.objects.wire import Wire
 
 Labels = Mapping[str, str]
@@ -22,12 +23,15 @@ Requirement = tuple[str, str, tuple[str, ...]]
 class LabelSelectorRequirement(Wire):
     key: str
     operator: str
-    values: list[str] = []
+    values: tuple[str, ...] = ()
 
 
 class LabelSelector(Wire):
-    match_labels: dict[str, str] = {}
-    match_expressions: list[LabelSelectorRequirement] = []
+    match_labels: Mapping[str, str] = EMPTY
+    match_expressions: tuple[LabelSelectorRequirement, ...] = ()
+
+    def __post_init__(self) -> None:
+        seal(self, "match_labels")
 
     def matches(self, labels: Labels) -> bool:
         """Whether all parts hold; an empty selector matches every object."""

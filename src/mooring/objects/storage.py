@@ -6,6 +6,7 @@ in-tree sources that have migrated to CSI.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import msgspec
@@ -14,6 +15,7 @@ from mooring.base.computed import computed_once
 from mooring.objects.core import NodeSelector, ObjectReference, Quantities, ResourceRequirements
 from mooring.objects.meta import Kind, KubeObject
 from mooring.objects.quantity import QuantityText, whole
+from mooring.objects.read_only import EMPTY, seal_deeply
 from mooring.objects.selectors import LabelSelector
 from mooring.objects.wire import Wire
 
@@ -39,21 +41,34 @@ class VolumeNodeAffinity(Wire):
 
 
 class PersistentVolumeSpec(Wire):
-    capacity: Quantities = {}
-    access_modes: list[str] = []
+    capacity: Quantities = EMPTY
+    access_modes: tuple[str, ...] = ()
     storage_class_name: str = ""
     volume_mode: str | None = None
     volume_attributes_class_name: str | None = None
     claim_ref: ObjectReference | None = None
     node_affinity: VolumeNodeAffinity | None = None
     csi: CSIVolumeSource | None = None
-    aws_elastic_block_store: dict[str, Any] | None = None
-    gce_persistent_disk: dict[str, Any] | None = None
-    azure_disk: dict[str, Any] | None = None
-    azure_file: dict[str, Any] | None = None
-    cinder: dict[str, Any] | None = None
-    vsphere_volume: dict[str, Any] | None = None
-    portworx_volume: dict[str, Any] | None = None
+    aws_elastic_block_store: Mapping[str, Any] | None = None
+    gce_persistent_disk: Mapping[str, Any] | None = None
+    azure_disk: Mapping[str, Any] | None = None
+    azure_file: Mapping[str, Any] | None = None
+    cinder: Mapping[str, Any] | None = None
+    vsphere_volume: Mapping[str, Any] | None = None
+    portworx_volume: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        seal_deeply(
+            self,
+            "capacity",
+            "aws_elastic_block_store",
+            "gce_persistent_disk",
+            "azure_disk",
+            "azure_file",
+            "cinder",
+            "vsphere_volume",
+            "portworx_volume",
+        )
 
 
 class VolumeStatus(Wire):
@@ -101,7 +116,7 @@ class PersistentVolume(KubeObject, version="v1", plural="persistentvolumes", sco
         metadata = self.metadata
         if not self.is_claimed_by(claim):
             metadata = msgspec.structs.replace(
-                metadata, annotations=metadata.annotations | {BOUND_BY_CONTROLLER: "yes"}
+                metadata, annotations={**metadata.annotations, BOUND_BY_CONTROLLER: "yes"}
             )
         claim_ref = ObjectReference(
             kind=claim.KIND.kind,
@@ -117,7 +132,7 @@ class PersistentVolume(KubeObject, version="v1", plural="persistentvolumes", sco
 
 
 class PersistentVolumeClaimSpec(Wire):
-    access_modes: list[str] = []
+    access_modes: tuple[str, ...] = ()
     selector: LabelSelector | None = None
     resources: ResourceRequirements = msgspec.field(default_factory=ResourceRequirements)
     volume_name: str = ""
@@ -156,7 +171,7 @@ class PersistentVolumeClaim(KubeObject, version="v1", plural="persistentvolumecl
 
     def on_node(self, node: str) -> PersistentVolumeClaim:
         """This claim with this node selected for it."""
-        annotations = self.metadata.annotations | {SELECTED_NODE: node}
+        annotations = {**self.metadata.annotations, SELECTED_NODE: node}
         return PersistentVolumeClaim(
             metadata=msgspec.structs.replace(self.metadata, annotations=annotations), spec=self.spec, status=self.status
         )
@@ -164,11 +179,11 @@ class PersistentVolumeClaim(KubeObject, version="v1", plural="persistentvolumecl
 
 class TopologySelectorLabelRequirement(Wire):
     key: str = ""
-    values: list[str] = []
+    values: tuple[str, ...] = ()
 
 
 class TopologySelectorTerm(Wire):
-    match_label_expressions: list[TopologySelectorLabelRequirement] = []
+    match_label_expressions: tuple[TopologySelectorLabelRequirement, ...] = ()
 
 
 class StorageClass(KubeObject, group="storage.k8s.io", version="v1", plural="storageclasses", scope="Cluster"):
@@ -178,7 +193,7 @@ class StorageClass(KubeObject, group="storage.k8s.io", version="v1", plural="sto
 
     provisioner: str = ""
     volume_binding_mode: str | None = None
-    allowed_topologies: list[TopologySelectorTerm] = []
+    allowed_topologies: tuple[TopologySelectorTerm, ...] = ()
 
 
 class VolumeNodeResources(Wire):
@@ -191,7 +206,7 @@ class CSINodeDriver(Wire):
 
 
 class CSINodeSpec(Wire):
-    drivers: list[CSINodeDriver] | None = None
+    drivers: tuple[CSINodeDriver, ...] | None = None
     """Null on the wire where there are none."""
 
 

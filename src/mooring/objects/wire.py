@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import dataclass_transform
+
 import msgspec
 
 
-class Wire(msgspec.Struct, rename="camel", kw_only=True, omit_defaults=True, gc=False):
-    """A part of a Kubernetes object. Instances are shared; treat them as values."""
+@dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
+class Wire(msgspec.Struct, rename="camel", kw_only=True, omit_defaults=True, gc=False, frozen=True):
+    """A part of a Kubernetes object. Instances are shared and read-only."""

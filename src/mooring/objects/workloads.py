@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import msgspec
 
 from mooring.objects.meta import Kind, KubeObject
+from mooring.objects.read_only import EMPTY, seal
 from mooring.objects.selectors import LabelSelector
 from mooring.objects.wire import Wire
 
 
 class ServiceSpec(Wire):
-    selector: dict[str, str] = {}
+    selector: Mapping[str, str] = EMPTY
     """Without one it selects no pods; its endpoints are managed elsewhere."""
+
+    def __post_init__(self) -> None:
+        seal(self, "selector")
 
 
 class Service(KubeObject, version="v1", plural="services"):
@@ -23,7 +28,10 @@ class Service(KubeObject, version="v1", plural="services"):
 
 
 class ReplicationControllerSpec(Wire):
-    selector: dict[str, str] = {}
+    selector: Mapping[str, str] = EMPTY
+
+    def __post_init__(self) -> None:
+        seal(self, "selector")
 
 
 class ReplicationController(KubeObject, version="v1", plural="replicationcontrollers"):

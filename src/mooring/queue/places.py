@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from mooring.base.clock import Clock
+from mooring.base.foreign_code import raised
 from mooring.base.log import Log
 from mooring.framework.queued_pod import QueuedPod
 from mooring.queue.backoff import PodBackoff, has_ended, release_time
@@ -133,13 +134,16 @@ class QueuePlaces:
 
     def _sort_key_of(self, queued: QueuedPodInfo) -> SortKey:
         try:
-            return (0, self._sort_key(queued))
+            return (0, self._sort_key(queued.shown()))
         except KeyboardInterrupt:
             raise
         except BaseException as cause:
             plugin = self._sort_failed()
             self._log.error(
-                "sort_key failed; the pod is sorted behind all others", plugin=plugin, pod=queued.pod, err=cause
+                "sort_key failed; the pod is sorted behind all others",
+                plugin=plugin,
+                pod=queued.pod,
+                **raised(cause, self._sort_key),
             )
             return (1,)
 

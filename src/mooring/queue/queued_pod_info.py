@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from mooring.framework.queued_pod import QueuedPod
 from mooring.framework.verdicts import Code
+from mooring.objects.core import Pod
 
 
 class Place(StrEnum):
@@ -32,9 +33,15 @@ class Gating:
 
 
 @dataclass(slots=True, eq=False)
-class QueuedPodInfo(QueuedPod):
+class QueuedPodInfo:
     """A pod in the queue or in flight. Only the queue writes it."""
 
+    pod: Pod
+    timestamp: float
+    """When it entered the queue or was last put back (seconds since the epoch)."""
+    attempts: int = 0
+    initial_attempt: float | None = None
+    """When it first became ready to be tried."""
     place: Place = Place.ABSENT
     unschedulable_plugins: set[str] = field(default_factory=set)
     """The plugins that rejected the last attempt, or that gate the pod. Unchanged while the next attempt runs."""
@@ -57,6 +64,14 @@ class QueuedPodInfo(QueuedPod):
     """The same, of the attempt under way; "" for the first one."""
     entry: int = 0
     """Its turn among the unschedulable pods: they are requeued in the order in which they came."""
+
+    def shown(self) -> QueuedPod:
+        """What plugins see of it."""
+        return QueuedPod(self.pod, self.timestamp, self.attempts, self.initial_attempt)
+
+    @property
+    def priority(self) -> int:
+        return self.pod.priority
 
     @property
     def gating_plugin(self) -> str | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+from mooring.base.foreign_code import raised
 from mooring.base.log import Log
 from mooring.framework.events import Action, ClusterEvent, Hint
 from mooring.framework.verdicts import Refusal
@@ -204,7 +205,7 @@ class QueueingHints:
                 plugin=plugin,
                 event=change.label,
                 pod=pod,
-                err=cause,
+                **raised(cause, hint.test),
             )
             self._on_fault(plugin, QUEUEING_HINT)
             return ERROR

@@ -103,10 +103,10 @@ class RowEncoder:
             kept = {key: text for key, text in metadata.annotations.items() if self._pruning.keeps(key)}
             if len(kept) < len(metadata.annotations):
                 changes["metadata"] = msgspec.structs.replace(metadata, annotations=kept)
-        if isinstance(found, Pod) and found.spec.volumes:
-            volumes = self._pruning.pod_volumes(found.spec.volumes)
+        if isinstance(found, Pod) and found.spec.has_volumes:
+            volumes = tuple(self._pruning.pod_volumes(found.spec.volumes))
             if volumes != found.spec.volumes:
-                changes["spec"] = msgspec.structs.replace(found.spec, volumes=volumes)
+                changes["spec"] = msgspec.structs.replace(found.spec, _volumes=volumes)
         return msgspec.structs.replace(found, **changes) if changes else found
 
     def _deleted(self, time: float, type_: type[KubeObject], keys: Iterable[str], uid: str) -> Iterator[bytes]:

@@ -11,7 +11,7 @@ import contextlib
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import IntEnum
 from typing import Any, TypeAlias
 
@@ -73,7 +73,7 @@ class Recorder:
     def set(self, object: KubeObject) -> None:
         self._add((What.SET, self.now(), object, None))
 
-    def confirmed(self, pod: Pod, labels: dict[str, str] | None) -> None:
+    def confirmed(self, pod: Pod, labels: Mapping[str, str] | None) -> None:
         """The watch shows an assumed pod on its node; nothing else of it is new but status, and `labels` if given."""
         self._add((What.CONFIRMED, self.now(), pod, labels))
 

@@ -22,6 +22,7 @@ import msgspec
 
 from mooring.base.clock import timestamp
 from mooring.objects.core import (
+    DEFAULT_SCHEDULER,
     Affinity,
     Container,
     NodeAffinity,
@@ -76,7 +77,7 @@ class TracePods:
 
     def __init__(self) -> None:
         self._specs: dict[tuple[Any, ...], PodSpec] = {}
-        self._owners: dict[tuple[str, str], list[OwnerReference]] = {}
+        self._owners: dict[tuple[str, str], tuple[OwnerReference, ...]] = {}
         self._labels: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
         self._annotations: dict[str, str] = {}
         self._status = PodStatus()
@@ -92,7 +93,7 @@ class TracePods:
             generation=1,
             labels=self._labels_of(row),
             annotations=self._annotations,
-            owner_references=self._owners_of(row),
+            owner_references=tuple(self._owners_of(row)),
             creation_timestamp=timestamp(START + row.arrival),
         )
         return Pod(metadata=metadata, spec=self._spec_of(row), status=self._status)
@@ -109,23 +110,26 @@ class TracePods:
             labels = self._labels[key] = dict(key)
         return labels
 
-    def _owners_of(self, row: TraceRow) -> list[OwnerReference]:
+    def _owners_of(self, row: TraceRow) -> tuple[OwnerReference, ...]:
         key = (row.namespace, row.owner)
         if (owners := self._owners.get(key)) is None:
             uid = f"{row.namespace}/{row.owner}"
-            owners = self._owners[key] = [OwnerReference(uid=uid, controller=True)] if row.owner else []
+            owners = self._owners[key] = (OwnerReference(uid=uid, controller=True),) if row.owner else ()
         return owners
 
 
 def _spec(row: TraceRow) -> PodSpec:
     container = Container(name="main", resources=ResourceRequirements(requests=dict(row.requests)))
-    spec = PodSpec(containers=[container], priority=row.priority)
-    if row.scheduler:
-        spec.scheduler_name = row.scheduler
-    spec.node_selector = {key: values[0] for key, values in row.node_selector.items() if len(values) == 1}
-    several = {key: values for key, values in row.node_selector.items() if len(values) > 1}
-    if several:
-        expressions = [NodeSelectorRequirement(key, "In", list(values)) for key, values in several.items()]
-        terms = NodeSelector([NodeSelectorTerm(match_expressions=expressions)])
-        spec.affinity = Affinity(node_affinity=NodeAffinity(required=terms))
-    return spec
+    several = tuple(
+        NodeSelectorRequirement(key=key, operator="In", values=tuple(values))
+        for key, values in row.node_selector.items()
+        if len(values) > 1
+    )
+    terms = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=several),))
+    return PodSpec(
+        containers=(container,),
+        priority=row.priority,
+        scheduler_name=row.scheduler or DEFAULT_SCHEDULER,
+        node_selector={key: values[0] for key, values in row.node_selector.items() if len(values) == 1},
+        affinity=Affinity(node_affinity=NodeAffinity(required=terms)) if several else None,
+    )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -94,12 +94,12 @@ class Pruning:
             return {field: value[field] for field in OWNER_FIELDS if field in value}
         return value
 
-    def pod_volumes(self, volumes: list[Document]) -> list[Document]:
+    def pod_volumes(self, volumes: Iterable[Mapping[str, Any]]) -> list[Document]:
         """What is kept of the volumes of a pod. Most have only those whose source is left out: tokens, ConfigMaps."""
-        volumes = [volume for volume in volumes if not _KEPT_SOURCES.isdisjoint(volume)]
-        if not volumes:
+        read = [volume for volume in volumes if not _KEPT_SOURCES.isdisjoint(volume)]
+        if not read:
             return []
-        kept: list[Document] = self._kept_of(volumes, [POD_VOLUME])
+        kept: list[Document] = self._kept_of(read, [POD_VOLUME])
         return kept
 
     def keeps(self, annotation: str) -> bool:

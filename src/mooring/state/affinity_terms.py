@@ -48,7 +48,7 @@ class TermTally:
     Counts pods only: where a node changes, its pods are taken off before and put back after.
     """
 
-    __slots__ = ("_by_domain", "_carried_by", "_column", "_shown", "total")
+    __slots__ = ("_by_domain", "_carried_by", "_column", "_shown", "_total")
 
     def __init__(self, table: NodeTable, key: str, carried_by: Callable[[PlacedPod], tuple[ExistingTerm, ...]]) -> None:
         """`carried_by`: all terms that a pod carries."""
@@ -58,7 +58,11 @@ class TermTally:
         self._by_domain: dict[int, int] = {}
         self._shown: Column | None = None
         """The same as a column, once many nodes were read; if it is not mostly empty."""
-        self.total = 0
+        self._total = 0
+
+    @property
+    def total(self) -> int:
+        return self._total
 
     def close(self) -> None:
         """The count is no longer kept."""
@@ -69,14 +73,14 @@ class TermTally:
         copied = TermTally.__new__(TermTally)
         copied._carried_by = _not_computable
         copied._column, copied._by_domain, copied._shown = self._column, dict(self._by_domain), None
-        copied.total = self.total
+        copied._total = self._total
         return copied
 
     def add(self, other: TermTally) -> None:
         """Count those of another term by the same label too."""
         for domain, carriers in other._by_domain.items():
             self._by_domain[domain] = self._by_domain.get(domain, 0) + carriers
-        self.total += other.total
+        self._total += other.total
 
     def count(self, row: int, carriers: int) -> None:
         """So many more carriers on this row."""
@@ -88,7 +92,7 @@ class TermTally:
             self._by_domain[domain] = left
         else:
             del self._by_domain[domain]
-        self.total += carriers
+        self._total += carriers
         if self._shown is not None:
             if domain < len(self._shown.data):
                 self._shown.cells[domain] = left
@@ -112,7 +116,7 @@ class TermTally:
 
     def total_at(self, nodes: NodeRows) -> int | IntArray:
         moved = self._moved(nodes)
-        return self.total if moved is None else self.total + moved
+        return self._total if moved is None else self._total + moved
 
     def _moved(self, nodes: NodeRows) -> IntArray | None:
         """How a what-if about each of these nodes changes the count in its domain; None: there is none."""

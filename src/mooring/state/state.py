@@ -26,7 +26,7 @@ from mooring.state.pod_sets import CHECKED_AFTER, PodIndex, count_pod
 from mooring.state.pods_by_importance import LowerPriorityPods, PodsByImportance
 from mooring.state.table import NodeTable
 from mooring.state.tallies import StandingTally
-from mooring.state.views import Rows, RowView
+from mooring.state.views import Rows, RowView, pods_on
 from mooring.state.what_if import WhatIfNode, WhatIfs
 
 log = Log("state")
@@ -267,7 +267,7 @@ class State:
         if view is None:
             self._on_unknown_nodes[pod.node][pod.uid] = pod
         else:
-            view.placed[pod.uid] = pod
+            pods_on(view)[pod.uid] = pod
             self._table.pod_changes.record(view.row)
 
     def _relabel(self, old: PlacedPod, pod: PlacedPod) -> None:
@@ -279,7 +279,7 @@ class State:
         if view is None:
             self._on_unknown_nodes[pod.node][pod.uid] = pod
             return
-        view.placed[pod.uid] = pod
+        pods_on(view)[pod.uid] = pod
         for pods in left:
             pods.count(view.row, -1)
         for pods in joined:

@@ -28,7 +28,7 @@ from mooring.state.columns import AmountColumn, CapacityColumn, Column, Interned
 from mooring.state.domains import Domains, Included
 from mooring.state.images import ImageIndex
 from mooring.state.ports import PortsInUse
-from mooring.state.views import REMOVED, RowAmounts, Rows, RowView
+from mooring.state.views import REMOVED, RowAmounts, Rows, RowView, change, pods_on, show_object
 from mooring.state.volumes import VolumesInUse
 
 PODS = "pods"
@@ -135,7 +135,7 @@ class NodeTable:
     def replace(self, view: RowView, node: Node) -> None:
         """A newer object of the same node. A heartbeat that changes nothing we read is not a change."""
         old = view.object
-        view.set_object(node)
+        show_object(view, node)
         if _reads_alike(old, node):
             return
         if old.labels == node.labels and old.spec.taints == node.spec.taints:
@@ -166,26 +166,26 @@ class NodeTable:
         self.views[row] = None
         self._freed.append(row)
         self._all = None
-        view.row = REMOVED
+        change(view, row=REMOVED)
         self.node_changes.record(row)
 
     def put_pod(self, view: RowView, pod: PlacedPod) -> None:
-        view.placed[pod.uid] = pod
+        pods_on(view)[pod.uid] = pod
         self._count(view.row, pod, 1)
 
     def take_pod(self, view: RowView, pod: PlacedPod) -> None:
-        del view.placed[pod.uid]
+        del pods_on(view)[pod.uid]
         self._count(view.row, pod, -1)
 
     def put_pods(self, view: RowView, pods: Collection[PlacedPod]) -> None:
         """As `put_pod` for each, with one change per column."""
-        view.placed.update((pod.uid, pod) for pod in pods)
+        pods_on(view).update((pod.uid, pod) for pod in pods)
         self._count_all(view.row, pods, 1)
 
     def take_pods(self, view: RowView, pods: Collection[PlacedPod]) -> None:
         """As `take_pod` for each, with one change per column."""
         for pod in pods:
-            del view.placed[pod.uid]
+            del pods_on(view)[pod.uid]
         self._count_all(view.row, pods, -1)
 
     def _count_all(self, row: int, pods: Collection[PlacedPod], sign: int) -> None:

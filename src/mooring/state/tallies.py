@@ -148,6 +148,9 @@ class StandingTally:
             for row, sign in of.moved_rows():
                 self.count(row, sign)
 
+    def __iter__(self) -> Any:
+        raise TypeError("a tally is read by .at(node) or .at_rows(nodes)")
+
     def close(self) -> None:
         """The count is no longer kept."""
         for domains, on in ((self._domains, self._on), (self._everywhere, ALL_NODES)):

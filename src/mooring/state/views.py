@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol, cast
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from mooring.framework.verdicts import FloatArray
 from mooring.objects import Node
 from mooring.objects.core import ContainerImage, Taint
 from mooring.objects.placed import HostPort, PlacedPod
+from mooring.objects.read_only import ReadOnlyDict, refuse_attribute
 from mooring.objects.volumes import Disk
 from mooring.state.columns import AmountColumn, CapacityColumn, Column, InternedColumn
 from mooring.state.ports import PortsInUse
@@ -72,12 +74,13 @@ class RowAmounts(NamedTuple):
 
 
 class RowView:
-    """One node. There is one of these per node, as long as the node exists."""
+    """One node. There is one of these per node, as long as the node exists. Plugins see it: it is read-only."""
 
     __slots__ = (
         "_allocatable",
         "_conditions",
         "_free",
+        "_placed",
         "_requested",
         "_table",
         "annotations",
@@ -85,37 +88,49 @@ class RowView:
         "labels",
         "name",
         "object",
-        "placed",
         "row",
         "taints",
     )
 
-    def __init__(self, table: Table, row: int, node: Node) -> None:
-        self._table = table
-        self._allocatable, self._requested, self._free = table.amounts
-        self.row = row
-        self.name = node.name
-        self.placed: dict[str, PlacedPod] = {}
-        """The pods on it by uid."""
-        self.set_object(node)
+    _table: Table
+    _allocatable: dict[str, list[int]]
+    _requested: dict[str, list[int]]
+    _free: dict[str, list[int]]
+    _placed: dict[str, PlacedPod]
+    _conditions: Mapping[str, str] | None
+    row: int
+    name: str
+    object: Node
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    is_unschedulable: bool
 
-    def set_object(self, node: Node) -> None:
-        """Show this (newer) object."""
-        self.object = node
-        self.labels = node.metadata.labels
-        self.annotations = node.metadata.annotations
-        self.taints: tuple[Taint, ...] = tuple(node.spec.taints)
-        self.is_unschedulable = node.spec.unschedulable
-        self._conditions: dict[str, str] | None = None
+    if not TYPE_CHECKING:
+        __setattr__ = __delattr__ = refuse_attribute
+
+    def __init__(self, table: Table, row: int, node: Node) -> None:
+        allocatable, requested, free = table.amounts
+        change(self, _table=table, _allocatable=allocatable, _requested=requested, _free=free)
+        change(self, row=row, name=node.name, _placed={})
+        show_object(self, node)
 
     def __repr__(self) -> str:
         return f"<node {self.name}>"
 
     @property
-    def conditions(self) -> dict[str, str]:
-        if self._conditions is None:
-            self._conditions = {condition.type: condition.status for condition in self.object.status.conditions}
-        return self._conditions
+    def conditions(self) -> Mapping[str, str]:
+        conditions = self._conditions
+        if conditions is None:
+            found = {condition.type: condition.status for condition in self.object.status.conditions}
+            conditions = ReadOnlyDict(found)
+            change(self, _conditions=conditions)
+        return conditions
+
+    @property
+    def placed(self) -> Mapping[str, PlacedPod]:
+        """The pods on it by uid."""
+        return MappingProxyType(self._placed)
 
     @property
     def images(self) -> Sequence[ContainerImage]:
@@ -127,13 +142,13 @@ class RowView:
 
     @property
     def pods(self) -> Sequence[PlacedPod]:
-        return tuple(self.placed.values())
+        return tuple(self._placed.values())
 
     @property
     def ports(self) -> Sequence[HostPort]:
-        held = [port for pod in self.placed.values() for port in pod.ports]
+        held = tuple([port for pod in self._placed.values() for port in pod.ports])
         if held and (free := self._table.ports.freed.get(self.row)):
-            return [port for port in held if port not in free]
+            return tuple([port for port in held if port not in free])
         return held
 
     # `try` costs nothing where the resource is known.
@@ -167,18 +182,43 @@ class RowView:
         return self.labels.get(key)
 
 
+def change(view: RowView, **attributes: object) -> None:
+    """Set what a view shows. Only the state does so."""
+    for name, value in attributes.items():
+        object.__setattr__(view, name, value)
+
+
+def show_object(view: RowView, node: Node) -> None:
+    """Show this (newer) object."""
+    metadata, spec = node.metadata, node.spec
+    change(view, object=node, labels=metadata.labels, annotations=metadata.annotations, _conditions=None)
+    change(view, taints=spec.taints, is_unschedulable=spec.unschedulable)
+
+
+def pods_on(view: RowView) -> dict[str, PlacedPod]:
+    """The pods on a node by uid, to be changed by the state."""
+    return view._placed
+
+
 class Rows:
     """Many nodes: all, or any subset. Cheap to make; columns are fetched when read."""
 
-    __slots__ = ("_is_prefix", "_names", "_table", "_without", "rows")
+    __slots__ = ("_is_prefix", "_names", "_rows", "_table", "_without")
 
     def __init__(self, table: Table, rows: IntArray, *, is_prefix: bool = False) -> None:
         self._table = table
-        self.rows = rows
+        self._rows = rows
         self._is_prefix = is_prefix
         """Whether these are the first rows of the table without a gap: then a column needs no copying."""
         self._names: tuple[str, ...] | None = None
         self._without: tuple[BoolArray, Rows] | None = None
+
+    @property
+    def rows(self) -> IntArray:
+        rows = self._rows
+        if rows.flags.writeable:  # plugins see them
+            rows.flags.writeable = False
+        return rows
 
     @property
     def is_whole(self) -> bool:
@@ -196,7 +236,7 @@ class Rows:
         return self.cells(self._table.is_unschedulable)
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self._rows)
 
     def __iter__(self) -> Iterator[RowView]:
         # Rules of plugins run on thousands of nodes: lists take a fifth of the time of a generator.
@@ -378,7 +418,7 @@ class LazyRows(Rows):
         self._without = None
 
     @property
-    def rows(self) -> IntArray:  # type: ignore[override]
+    def rows(self) -> IntArray:
         if self._listed is None:
             self._listed = np.flatnonzero(~self._mask)
             self._listed.flags.writeable = False

@@ -14,7 +14,7 @@ from mooring.objects.placed import HostPort, PlacedPod
 from mooring.state.affinity_terms import AffinityTerms
 from mooring.state.pod_sets import PodIndex, count_pod
 from mooring.state.table import NodeTable
-from mooring.state.views import RowView
+from mooring.state.views import RowView, change, pods_on
 
 
 class WhatIfs:
@@ -101,7 +101,7 @@ class WhatIfNode:
         self._view = view
         self._evicted = {pod.uid: self._on_node(pod) for pod in without}
         self._added = [msgspec.structs.replace(pod, node=view.name) for pod in adding]
-        self._before: dict[str, PlacedPod] = view.placed
+        self._before = pods_on(view)
         self._is_outermost = False
 
     def _on_node(self, pod: PlacedPod) -> PlacedPod:
@@ -113,9 +113,9 @@ class WhatIfNode:
     def __enter__(self) -> WhatIfNode:
         what_ifs, view = self._what_ifs, self._view
         self._is_outermost = what_ifs.begin()
-        self._before = view.placed
+        self._before = pods_on(view)
         self._ports_before = what_ifs.free_ports(view)
-        view.placed = dict(self._before)
+        change(view, _placed=dict(self._before))
         if self._evicted:
             what_ifs.evict(view, self._evicted.values())
         for pod in self._added:
@@ -135,7 +135,7 @@ class WhatIfNode:
             what_ifs.remove(view, pod)
         if self._evicted:
             what_ifs.restore(view, self._evicted.values())
-        view.placed = self._before
+        change(view, _placed=self._before)
         what_ifs.restore_ports(view, self._ports_before)
         if self._is_outermost:
             what_ifs.end()

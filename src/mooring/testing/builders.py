@@ -87,27 +87,27 @@ def a_pod(
             resource_version="1",
             labels=dict(labels or {}),
             annotations=dict(annotations or {}),
-            owner_references=[] if owner is None else [OwnerReference(uid=owner, controller=True)],
+            owner_references=tuple([] if owner is None else [OwnerReference(uid=owner, controller=True)]),
             creation_timestamp=None if created is None else timestamp(created),
         ),
         spec=PodSpec(
-            containers=[
+            containers=(
                 Container(
                     name="main",
                     image="registry.example/app:1",
                     resources=ResourceRequirements(requests=requested | dict(requests or {})),
-                    ports=[ContainerPort(container_port=port, host_port=port) for port in ports],
-                )
-            ],
+                    ports=tuple(ContainerPort(container_port=port, host_port=port) for port in ports),
+                ),
+            ),
             node_name=node,
             scheduler_name=scheduler,
             node_selector=dict(node_selector or {}),
             affinity=affinity,
-            tolerations=list(tolerations),
-            topology_spread_constraints=list(spread),
+            tolerations=tuple(tolerations),
+            topology_spread_constraints=tuple(spread),
             priority=priority,
-            scheduling_gates=[PodSchedulingGate(name=gate) for gate in gates],
-            volumes=[{"name": f"volume-{at}"} | dict(volume) for at, volume in enumerate(volumes)],
+            scheduling_gates=tuple(PodSchedulingGate(name=gate) for gate in gates),
+            _volumes=tuple({"name": f"volume-{at}"} | dict(volume) for at, volume in enumerate(volumes)),
             scheduling_group=None if group is None else PodSchedulingGroup(pod_group_name=group),
         ),
         status=PodStatus(phase="Running" if node else "Pending", nominated_node_name=nominated),
@@ -141,7 +141,9 @@ def a_pod_group(
         ),
         spec=PodGroupSpec(
             scheduling_policy=policy,
-            scheduling_constraints=None if topology is None else PodGroupSchedulingConstraints(topology=topology),
+            scheduling_constraints=None
+            if topology is None
+            else PodGroupSchedulingConstraints(topology=tuple(topology)),
             priority=priority,
             disruption_mode=disruption_mode,
         ),
@@ -171,12 +173,12 @@ def a_node_object(
             labels={"kubernetes.io/hostname": name, **(labels or {})},
             annotations=dict(annotations or {}),
         ),
-        spec=NodeSpec(unschedulable=unschedulable, taints=list(taints)),
+        spec=NodeSpec(unschedulable=unschedulable, taints=tuple(taints)),
         status=NodeStatus(
             capacity=offered,
             allocatable=offered,
-            conditions=[NodeCondition(type="Ready", status="True")],
-            images=[ContainerImage(names=[image], size_bytes=size) for image, size in (images or {}).items()],
+            conditions=(NodeCondition(type="Ready", status="True"),),
+            images=tuple(ContainerImage(names=(image,), size_bytes=size) for image, size in (images or {}).items()),
         ),
     )
 
@@ -202,15 +204,15 @@ def requires(*terms: Iterable[tuple[str, str, Sequence[str]]]) -> Affinity:
     return Affinity(
         node_affinity=NodeAffinity(
             required=NodeSelector(
-                node_selector_terms=[
+                node_selector_terms=tuple(
                     NodeSelectorTerm(
-                        match_expressions=[
-                            NodeSelectorRequirement(key=key, operator=operator, values=list(values))
+                        match_expressions=tuple(
+                            NodeSelectorRequirement(key=key, operator=operator, values=tuple(values))
                             for key, operator, values in term
-                        ]
+                        )
                     )
                     for term in terms
-                ]
+                )
             )
         )
     )
@@ -228,7 +230,7 @@ def a_term(
     return PodAffinityTerm(
         label_selector=selector,
         topology_key=key,
-        namespaces=list(namespaces),
+        namespaces=tuple(namespaces),
         namespace_selector=namespace_selector,
     )
 
@@ -246,8 +248,8 @@ def pod_rules(
         return [WeightedPodAffinityTerm(weight=weight, pod_affinity_term=term) for weight, term in terms]
 
     return Affinity(
-        pod_affinity=PodAffinity(required=list(near), preferred=preferred(rather_near)),
-        pod_anti_affinity=PodAffinity(required=list(away), preferred=preferred(rather_away)),
+        pod_affinity=PodAffinity(required=tuple(near), preferred=tuple(preferred(rather_near))),
+        pod_anti_affinity=PodAffinity(required=tuple(away), preferred=tuple(preferred(rather_away))),
     )
 
 
@@ -270,7 +272,7 @@ def a_constraint(
         when_unsatisfiable="ScheduleAnyway" if soft else "DoNotSchedule",
         label_selector=selector,
         min_domains=min_domains,
-        match_label_keys=list(match_label_keys),
+        match_label_keys=tuple(match_label_keys),
         node_affinity_policy=node_affinity,
         node_taints_policy=node_taints,
     )

@@ -48,14 +48,14 @@ class MemoryClaimWriter:
     async def write_reserved_for(self, claim: ResourceClaim, *, with_allocation: bool) -> ResourceClaim:
         self._note("write_reserved_for", claim)
         there = self._unchanged(claim)
-        status = msgspec.structs.replace(there.status, reserved_for=claim.status.reserved_for)
-        status.allocation = _merged(there.status.allocation, claim.status.allocation, whole=with_allocation)
+        allocation = _merged(there.status.allocation, claim.status.allocation, whole=with_allocation)
+        status = msgspec.structs.replace(there.status, reserved_for=claim.status.reserved_for, allocation=allocation)
         return self._put(msgspec.structs.replace(there, status=status))
 
     async def remove_reserved_for(self, claim: ResourceClaim, uid: str) -> ResourceClaim:
         self._note("remove_reserved_for", claim)
         there = self._there(claim)
-        left = [user for user in there.status.reserved_for if user.uid != uid]
+        left = tuple(user for user in there.status.reserved_for if user.uid != uid)
         return self._put(
             msgspec.structs.replace(there, status=msgspec.structs.replace(there.status, reserved_for=left))
         )

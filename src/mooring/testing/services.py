@@ -51,9 +51,11 @@ from mooring.framework import (
     WaitingPod,
     WaitingPods,
 )
+from mooring.framework.args import checked_mistakes
 from mooring.framework.contract import check_contract
 from mooring.framework.pod_metadata import check_metadata
 from mooring.framework.registry import build
+from mooring.framework.services import permit_plugin
 from mooring.framework.standing_problems import StandingProblems
 from mooring.objects.meta import KubeObject
 from mooring.objects.object_store import IndexedStore
@@ -150,11 +152,11 @@ class MemoryWaitingPods:
     def __iter__(self) -> Iterator[WaitingPod]:
         return iter([WaitingPod(each.pod, each.node, frozenset(each.waits)) for each in self._waiting.values()])
 
-    def allow(self, uid: str, plugin: str) -> bool:
+    def allow(self, uid: str, plugin: Plugin | str) -> bool:
         waiting = self._waiting.get(uid)
         if waiting is None:
             return False
-        waiting.waits.pop(plugin, None)
+        waiting.waits.pop(permit_plugin(plugin, waiting.pod, waiting.seconds), None)
         if not waiting.waits:
             del self._waiting[uid]
             self.allowed.append(waiting.pod.name)
@@ -162,13 +164,14 @@ class MemoryWaitingPods:
                 waiting.ended(None)
         return True
 
-    def reject(self, uid: str, plugin: str, reason: str) -> bool:
+    def reject(self, uid: str, plugin: Plugin | str, reason: str) -> bool:
         waiting = self._waiting.pop(uid, None)
         if waiting is None:
             return False
         self.rejected.append((waiting.pod.name, reason))
         if waiting.ended is not None:
-            waiting.ended(PlacementRefused(plugin, Refusal(reason)))
+            name = plugin if isinstance(plugin, str) else plugin.name
+            waiting.ended(PlacementRefused(name, Refusal(reason)))
         return True
 
     def expire(self) -> None:
@@ -610,6 +613,6 @@ def _checked(kind: type[Args], arguments: Mapping[str, Any]) -> Args:
         args = msgspec.convert(document, kind)
     except msgspec.ValidationError as error:
         raise OperatorMistake(f"{kind.__name__}: {error}") from error
-    if problems := [Problem(path, message) for path, message in args.mistakes()]:
+    if problems := [Problem(path, message) for path, message in checked_mistakes(args)]:
         raise OperatorMistake(f"{kind.__name__} has {len(problems)} problem(s).", problems)
     return args

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from mooring.framework import Pod
 from mooring.objects import ObjectMeta, OwnerReference
 from mooring.objects.core import (
@@ -87,11 +89,11 @@ def a_claim(
             namespace=namespace,
             uid=f"claim-{namespace}-{name}",
             annotations=notes,
-            owner_references=[] if owner is None else [OwnerReference(uid=owner.uid, controller=True)],
+            owner_references=tuple([] if owner is None else [OwnerReference(uid=owner.uid, controller=True)]),
             deletion_timestamp="2026-01-01T00:00:00Z" if deleting else None,
         ),
         spec=PersistentVolumeClaimSpec(
-            access_modes=list(modes),
+            access_modes=tuple(modes),
             selector=None if selector is None else LabelSelector(match_labels=dict(selector)),
             resources=ResourceRequirements(requests={} if size is None else {"storage": size}),
             volume_name=volume,
@@ -122,7 +124,7 @@ def a_volume(
     """A volume. `on` is its node affinity (label → values); `claim` is `namespace/name`; `source` an in-tree one."""
     spec = PersistentVolumeSpec(
         capacity={"storage": size},
-        access_modes=list(modes),
+        access_modes=tuple(modes),
         storage_class_name=storage_class,
         volume_mode=volume_mode,
         volume_attributes_class_name=attributes_class,
@@ -132,8 +134,7 @@ def a_volume(
         node_affinity=None if on is None else VolumeNodeAffinity(required=nodes_where(on)),
         csi=CSIVolumeSource(driver=DRIVER, volume_handle=f"handle-{name}") if source is None else None,
     )
-    for field, value in (source or {}).items():
-        setattr(spec, field, value)
+    spec = msgspec.structs.replace(spec, **(source or {}))
     return PersistentVolume(
         metadata=ObjectMeta(
             name=name,
@@ -148,8 +149,8 @@ def a_volume(
 
 def nodes_where(labels: Mapping[str, Sequence[str]]) -> NodeSelector:
     """Nodes where each label has one of these values."""
-    parts = [NodeSelectorRequirement(key=key, operator="In", values=list(values)) for key, values in labels.items()]
-    return NodeSelector(node_selector_terms=[NodeSelectorTerm(match_expressions=parts)])
+    parts = [NodeSelectorRequirement(key=key, operator="In", values=tuple(values)) for key, values in labels.items()]
+    return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=tuple(parts)),))
 
 
 def a_storage_class(
@@ -164,14 +165,14 @@ def a_storage_class(
         metadata=ObjectMeta(name=name),
         provisioner=provisioner,
         volume_binding_mode=mode,
-        allowed_topologies=[
+        allowed_topologies=tuple(
             TopologySelectorTerm(
-                match_label_expressions=[
-                    TopologySelectorLabelRequirement(key=key, values=list(values)) for key, values in term.items()
-                ]
+                match_label_expressions=tuple(
+                    TopologySelectorLabelRequirement(key=key, values=tuple(values)) for key, values in term.items()
+                )
             )
             for term in allowed
-        ],
+        ),
     )
 
 
@@ -180,10 +181,10 @@ def a_csi_node(name: str = "node", *, migrated: Iterable[str] = (), **limits: in
     return CSINode(
         metadata=ObjectMeta(name=name, annotations={MIGRATED_PLUGINS: ",".join(migrated)} if migrated else {}),
         spec=CSINodeSpec(
-            drivers=[
+            drivers=tuple(
                 CSINodeDriver(name=f"{driver}.example.com", allocatable=VolumeNodeResources(count=limit))
                 for driver, limit in limits.items()
-            ]
+            )
         ),
     )
 

@@ -52,7 +52,7 @@ TOLERATIONS = [
 ]
 REQUIREMENTS = [
     *(
-        NodeSelectorRequirement(key=key, operator=operator, values=values)
+        NodeSelectorRequirement(key=key, operator=operator, values=tuple(values))
         for key, operator, values in product(KEYS, ["In", "NotIn"], [["a"], ["", "1", "10"]])
     ),
     *(
@@ -60,17 +60,17 @@ REQUIREMENTS = [
         for key, operator in product(KEYS, ["Exists", "DoesNotExist"])
     ),
     *(
-        NodeSelectorRequirement(key=key, operator=operator, values=[bound])
+        NodeSelectorRequirement(key=key, operator=operator, values=(bound,))
         for key, operator, bound in product(KEYS, ["Gt", "Lt"], ["5", "0"])
     ),
 ]
 UNREADABLE = [
-    NodeSelectorRequirement(key="zone", operator="Gt", values=["many"]),
-    NodeSelectorRequirement(key="tier", operator="NotIn", values=["a b"]),
-    NodeSelectorRequirement(key="tier", operator="Near", values=["a"]),
+    NodeSelectorRequirement(key="zone", operator="Gt", values=("many",)),
+    NodeSelectorRequirement(key="tier", operator="NotIn", values=("a b",)),
+    NodeSelectorRequirement(key="tier", operator="Near", values=("a",)),
 ]
 BY_NAME = [
-    NodeSelectorRequirement(key="metadata.name", operator=operator, values=[name])
+    NodeSelectorRequirement(key="metadata.name", operator=operator, values=(name,))
     for operator, name in product(["In", "NotIn"], NODES[:2])
 ]
 POD_SELECTORS = [
@@ -78,7 +78,9 @@ POD_SELECTORS = [
     LabelSelector(),
     *(LabelSelector(match_labels=labels) for labels in LABELS[1:4]),
     *(
-        LabelSelector(match_expressions=[LabelSelectorRequirement(key="zone", operator=operator, values=values)])
+        LabelSelector(
+            match_expressions=(LabelSelectorRequirement(key="zone", operator=operator, values=tuple(values)),)
+        )
         for operator, values in [("In", ["a", "1"]), ("NotIn", ["a"]), ("Exists", [])]
     ),
 ]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -12,6 +12,9 @@ from mooring.framework import Pod
 from mooring.objects import Node
 from mooring.objects.meta import KubeObject
 from mooring.objects.placed import PlacedPod
+from mooring.objects.wire import Wire
+
+S = TypeVar("S", bound=Wire)
 
 
 class ProposedChange(msgspec.Struct, frozen=True):
@@ -81,7 +84,13 @@ def merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 
 def with_spec(pod: Pod, **fields: Any) -> Pod:
     """The pod with other fields in its spec."""
-    return Pod(metadata=pod.metadata, spec=msgspec.structs.replace(pod.spec, **fields), status=pod.status)
+    return Pod(metadata=pod.metadata, spec=_replaced(pod.spec, fields), status=pod.status)
+
+
+def _replaced(part: S, fields: Mapping[str, Any]) -> S:
+    """The part of an object with other fields; a list becomes a tuple, as in all objects."""
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
+    return msgspec.structs.replace(part, **given)
 
 
 def with_node_fields(node: Node, *, labels: dict[str, str] | None = None, spec: dict[str, Any] | None = None) -> Node:
@@ -89,6 +98,6 @@ def with_node_fields(node: Node, *, labels: dict[str, str] | None = None, spec: 
     metadata = node.metadata if labels is None else msgspec.structs.replace(node.metadata, labels=labels)
     return Node(
         metadata=metadata,
-        spec=node.spec if spec is None else msgspec.structs.replace(node.spec, **spec),
+        spec=node.spec if spec is None else _replaced(node.spec, spec),
         status=node.status,
     )

@@ -186,13 +186,13 @@ class Verifier:
                 pod=with_spec(pod, node_selector=selector),
                 manifest={"spec": {"nodeSelector": selector}},
             )
-        named = NodeSelectorRequirement(key="metadata.name", operator="In", values=[node])
+        named = NodeSelectorRequirement(key="metadata.name", operator="In", values=(node,))
         required = required_node_selector(pod)
         terms = required.node_selector_terms if required is not None else [NodeSelectorTerm()]
-        selector_terms = [msgspec.structs.replace(term, match_fields=[*term.match_fields, named]) for term in terms]
+        selector_terms = [msgspec.structs.replace(term, match_fields=(*term.match_fields, named)) for term in terms]
         affinity = pod.spec.affinity or Affinity()
         node_affinity = msgspec.structs.replace(
-            affinity.node_affinity or NodeAffinity(), required=NodeSelector(node_selector_terms=selector_terms)
+            affinity.node_affinity or NodeAffinity(), required=NodeSelector(node_selector_terms=tuple(selector_terms))
         )
         affinity = msgspec.structs.replace(affinity, node_affinity=node_affinity)
         return ProposedChange(

@@ -118,7 +118,7 @@ BAD_FILES = {
     ),
     "a method with too few arguments": (
         HEAD + "    def filter(self, pod, node): ...\n",
-        ["plugin Mine does not keep the contract", "Mine.filter", "must take 3 argument"],
+        ["plugin Mine does not keep the contract", "Mine.filter", "must take (pod, node, cycle)"],
     ),
     "a method that waits where none may": (
         HEAD + "    async def score(self, pod, node, cycle): ...\n",

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import force_setattr
 from tests.plugins.verdicts import requeues
 
 from mooring.framework import Plan, Pod, Refusal
@@ -149,7 +150,8 @@ def across_nodes(*running: Pod, **arguments: Any) -> list[str] | None:
 
 def test_what_is_borrowed_comes_back_from_several_nodes():
     borrowed = pods_using({"b": 20})
-    borrowed[3].spec.priority = borrowed[7].spec.priority = -1
+    for pod in (borrowed[3], borrowed[7]):
+        force_setattr(pod.spec, "priority", -1)
     assert across_nodes(*borrowed) == ["b-3", "b-7"]
     assert across_nodes(*borrowed, compatibility=COMPATIBLE) is None
     assert across_nodes(*pods_using({"b": 10, "a": 8})) == ["a-0"], "of its own namespace, which would borrow"
@@ -175,7 +177,7 @@ def test_pods_without_a_quota_preempt_each_other_by_priority():
 
 def test_a_pod_that_never_preempts_does_not():
     pod = a_pod_of("a", cpu=4)
-    pod.spec.preemption_policy = "Never"
+    force_setattr(pod.spec, "preemption_policy", "Never")
     assert World(*TWO, running=pods_using({"b": 20})).victims(pod) is None
 
 
@@ -195,7 +197,7 @@ def test_pods_nominated_to_a_node_that_is_gone_do_not_count(arguments):
 
 def test_victims_that_are_being_deleted_do_not_count_beside_the_pod_that_preempted_them():
     victim = a_pod_of("a", "victim", cpu=4)
-    victim.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
+    force_setattr(victim.metadata, "deletion_timestamp", "2026-01-01T00:00:00Z")
     nominated = a_pod_of("a", "nominated", cpu=4)
     for arguments, reason in (({}, None), ({"compatibility": COMPATIBLE}, OVER_MAX)):
         world = World(*TWO, running=[*pods_using({"a": 10}), victim], **arguments)
@@ -233,7 +235,7 @@ def test_pods_that_are_being_evicted_are_no_victims_of_another_pod():
 
 def test_a_pod_whose_victims_terminate_keeps_its_nomination_and_evicts_none():
     victim = a_pod_of("b", "victim", cpu=4)
-    victim.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
+    force_setattr(victim.metadata, "deletion_timestamp", "2026-01-01T00:00:00Z")
     world = World(*TWO, running=[*pods_using({"b": 16}), victim])
     post_filtered = world.cluster.decide(a_pod_of("a", cpu=4)).post_filtered
     assert (post_filtered.plan, post_filtered.nominate) == (None, "node")
@@ -277,7 +279,7 @@ def test_explain_shows_what_a_pending_pod_lacks():
         "the pod requests 5 cpu, 1 more than quota a/quota allows",
     ]
     bound = a_pod_of("b", cpu=2)
-    bound.spec.node_name = "node"
+    force_setattr(bound.spec, "node_name", "node")
     assert len(list(world.plugin.explain(bound))) == 1
 
 

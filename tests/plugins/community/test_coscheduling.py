@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import force_setattr
 
 from mooring.base.errors import OperatorMistake
 from mooring.framework import Allow, Plan, Pod, PostFilterRefusal, QueuedPod, Refusal, Skip, Wait
@@ -38,7 +39,7 @@ def a_member(name: str, group: str = "train", **more: Any) -> Pod:
 
 
 def terminating(pod: Pod) -> Pod:
-    pod.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
+    force_setattr(pod.metadata, "deletion_timestamp", "2026-01-01T00:00:00Z")
     return pod
 
 
@@ -181,7 +182,7 @@ def test_a_group_whose_spec_is_changed_is_tried_at_once(compatibility, reason):
     world.post_filter(other)
     assert world.pre_filter(other) == "podGroup default/train failed recently"
     edited = a_group(members=1)
-    edited.metadata.generation = 1
+    force_setattr(edited.metadata, "generation", 1)
     world.services.objects(CoschedulingGroup).put(edited)
     assert world.pre_filter(other) == reason
 
@@ -285,7 +286,7 @@ LEFT_ALONE = {
 def test_bound_members_are_left_alone(more, arguments):
     group = a_group()
     for name, value in more.items():
-        setattr(group, name, value)
+        force_setattr(group, name, value)
     pending = a_member("b")
     world = World(group, pods=[a_member("a", node="node"), pending], **arguments)
     for _ in range(2):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from msgspec.structs import force_setattr
 
 from mooring.framework import Plugin, Pod
 from mooring.objects import ObjectMeta
@@ -117,7 +118,7 @@ def quotas_with(used: int) -> Iterable[ElasticQuota]:
     for number in range(50):
         quota = Tenant(CapacityScheduling).object(number)
         assert isinstance(quota, ElasticQuota)
-        quota.status = ElasticQuotaStatus(used={"cpu": used})
+        force_setattr(quota, "status", ElasticQuotaStatus(used={"cpu": used}))
         yield quota
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import force_setattr
 from tests.plugins.community.trimaran_loads import cpu, memory, score
 
 from mooring.objects.core import Container, ResourceRequirements
@@ -14,7 +15,9 @@ from mooring.testing import a_pod
 def a_pod_with(cpu="1", cpu_limit=None):
     pod = a_pod()
     limits = {} if cpu_limit is None else {"cpu": cpu_limit}
-    pod.spec.containers = [Container(resources=ResourceRequirements(requests={"cpu": cpu}, limits=limits))]
+    force_setattr(
+        pod.spec, "containers", (Container(resources=ResourceRequirements(requests={"cpu": cpu}, limits=limits)),)
+    )
     return pod
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
+from msgspec.structs import force_setattr
 
 from mooring.base.errors import OperatorMistake
 from mooring.objects import ObjectMeta
@@ -60,12 +61,16 @@ def a_guaranteed_pod(*containers, init=(), sidecars=(), name="pod"):
         return Container(resources=ResourceRequirements(requests=wanted, limits=wanted), **more)
 
     pod = a_pod(name)
-    pod.spec = PodSpec(
-        containers=[container(cpu) for cpu in containers],
-        init_containers=[
-            *(container(cpu) for cpu in init),
-            *(container(cpu, restart_policy="Always") for cpu in sidecars),
-        ],
+    force_setattr(
+        pod,
+        "spec",
+        PodSpec(
+            containers=tuple(container(cpu) for cpu in containers),
+            init_containers=(
+                *(container(cpu) for cpu in init),
+                *(container(cpu, restart_policy="Always") for cpu in sidecars),
+            ),
+        ),
     )
     return pod
 
@@ -239,7 +244,7 @@ def test_a_node_without_a_report_scores_0():
 
 def test_numa_ids_with_a_gap_are_scored():
     topology = a_topology(has("4", "4Gi"))
-    topology.zones[0].name = "node-3"
+    force_setattr(topology.zones[0], "name", "node-3")
     assert Numa(topology).score(a_guaranteed_pod("1")) == 75
 
 
@@ -385,7 +390,7 @@ CONTRADICTIONS = {
 def test_a_report_that_contradicts_itself_or_its_node_is_logged_once(resource, message):
     services = Services()
     topology = a_topology(has())
-    topology.zones[0].resources[0] = resource
+    force_setattr(topology.zones[0], "resources", [resource, *topology.zones[0].resources[1:]])
     numa = Numa(topology, services=services)
     for _ in range(3):
         numa.refusal(a_guaranteed_pod("1"))

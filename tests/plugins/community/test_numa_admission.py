@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import force_setattr
 
 from mooring.objects.core import Container, PodSpec, ResourceRequirements
 from mooring.plugins.community.node_resource_topology import NodeResourceTopologyMatch
@@ -53,8 +54,12 @@ def admits(topology, requests):
     services = Services()
     services.objects(NodeResourceTopology).put(msgspec.convert(topology, NodeResourceTopology))
     pod = a_pod("pod")
-    pod.spec = PodSpec(
-        containers=[Container(resources=ResourceRequirements(requests=each, limits=each)) for each in requests]
+    force_setattr(
+        pod,
+        "spec",
+        PodSpec(
+            containers=tuple(Container(resources=ResourceRequirements(requests=each, limits=each)) for each in requests)
+        ),
     )
     cluster = a_cluster(a_node("node", cpu="48", memory="48Gi", resources={GPU: "16"}), services=services)
     plugin = a_plugin(NodeResourceTopologyMatch, services)

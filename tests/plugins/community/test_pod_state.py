@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import force_setattr
+
 from mooring.plugins.community.pod_state import PodState
 from mooring.testing import Services, a_cluster, a_node, a_plugin, a_pod, scored_at_once, scored_one_by_one
 
@@ -15,7 +17,7 @@ def scores(cluster, services, pod=None):
 
 def leaving(name):
     pod = a_pod(name)
-    pod.metadata.deletion_timestamp = "2024-01-01T00:00:00Z"
+    force_setattr(pod.metadata, "deletion_timestamp", "2024-01-01T00:00:00Z")
     return pod
 
 

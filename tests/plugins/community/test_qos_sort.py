@@ -12,7 +12,7 @@ ALL = {"cpu": "1", "memory": "1Gi"}
 
 def queued(priority=0, requests=None, limits=None, since=0.0):
     container = Container(resources=ResourceRequirements(requests=requests or {}, limits=limits or {}))
-    return QueuedPod(Pod(spec=PodSpec(containers=[container], priority=priority)), since)
+    return QueuedPod(Pod(spec=PodSpec(containers=(container,), priority=priority)), since)
 
 
 def first(*pods):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import force_setattr
 from tests.plugins.community.test_capacity_scheduling import COMPATIBLE, OVER_MAX, World, a_pod_of, a_quota
 
 from mooring.framework import UNRESOLVABLE, Plugin, Refusal
@@ -15,12 +16,12 @@ from mooring.testing import a_cluster, a_node
 
 def with_sidecar(pod, cpu):
     sidecar = Container(resources=ResourceRequirements(requests={"cpu": cpu}), restart_policy="Always")
-    pod.spec.init_containers = [sidecar]
+    force_setattr(pod.spec, "init_containers", (sidecar,))
     return pod
 
 
 def with_pod_level_requests(pod, cpu):
-    pod.spec.resources = ResourceRequirements(requests={"cpu": cpu})
+    force_setattr(pod.spec, "resources", ResourceRequirements(requests={"cpu": cpu}))
     return pod
 
 

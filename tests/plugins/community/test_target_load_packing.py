@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import force_setattr
 from tests.plugins.community.trimaran_loads import a_load_plugin, cpu, memory, score, services_with
 
 from mooring.base.clock import timestamp
@@ -22,13 +23,13 @@ def a_pod_using(request=None, limit=None, **more):
         requests={} if request is None else {"cpu": request}, limits={} if limit is None else {"cpu": limit}
     )
     pod = a_pod(**more)
-    pod.spec.containers = [Container(name="main", resources=resources)]
+    force_setattr(pod.spec, "containers", (Container(name="main", resources=resources),))
     return pod
 
 
 def running(name, cpu="1", started=None):
     pod = a_pod(name, cpu=cpu)
-    pod.status.start_time = None if started is None else timestamp(NOW + started)
+    force_setattr(pod.status, "start_time", None if started is None else timestamp(NOW + started))
     return pod
 
 
@@ -114,5 +115,5 @@ def test_a_target_of_zero_counts_as_the_default():
 
 def test_overhead_counts():
     pod = a_pod_using(limit="200m")
-    pod.spec = msgspec.structs.replace(pod.spec, overhead={"cpu": "200m"})
+    force_setattr(pod, "spec", msgspec.structs.replace(pod.spec, overhead={"cpu": "200m"}))
     assert score(TargetLoadPacking, cpu(30), pod) == 100

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from msgspec.structs import force_setattr
 from tests.plugins.contract.gang import Gang
 from tests.plugins.verdicts import requeues
 
@@ -30,7 +31,7 @@ def test_a_gang_that_is_not_complete_is_not_tried():
 
 def test_placed_and_pending_siblings_count_alike_and_other_namespaces_do_not():
     one, two, three = members(3)
-    three.metadata.namespace = "elsewhere"
+    force_setattr(three.metadata, "namespace", "elsewhere")
     services = Services(pods=[one, two, three])
     gang, cluster = a_gang_cluster(services)
     assert isinstance(gang.pre_filter(one, a_cycle(one, cluster)), Refusal)

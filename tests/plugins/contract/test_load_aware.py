@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import force_setattr
 from tests.plugins.contract.load_aware import Load, LoadAware
 
 from mooring.base.clock import timestamp
@@ -54,8 +55,8 @@ async def test_pods_that_the_sample_has_seen_are_not_counted_twice():
     await plugin.start()
     await services.background.step()
     old, new = a_pod(cpu="1"), a_pod(cpu="1")
-    old.status.start_time = timestamp(services.clock.now() - 60)
-    new.status.start_time = timestamp(services.clock.now() + 60)
+    force_setattr(old.status, "start_time", timestamp(services.clock.now() - 60))
+    force_setattr(new.status, "start_time", timestamp(services.clock.now() + 60))
     pod = a_pod()
     assert plugin.score(pod, a_node(cpu="4", running=[old, new]), a_cycle(pod)) == 50
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import force_setattr
 
 from mooring.base.errors import Fault
 from mooring.framework import Refusal
@@ -85,7 +86,7 @@ def situations(draw: Any, *, gated: bool = False) -> tuple[Services, Any, Any]:
     services = Services(gates={"StorageCapacityScoring": True} if gated else None)
 
     def put(item: Any, name: str) -> None:
-        item.metadata.name = name
+        force_setattr(item.metadata, "name", name)
         services.objects(type(item)).put(item)
 
     for name in CLAIMS:

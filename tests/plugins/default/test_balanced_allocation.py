@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import force_setattr
 
 from mooring.base.errors import OperatorMistake
 from mooring.framework import Skip
@@ -105,7 +106,7 @@ def test_score(plugin, pod, node, expected):
 
 def test_pod_level_requests_count():
     pod = a_pod()
-    pod.spec.resources = ResourceRequirements(requests={"cpu": "10"})
+    force_setattr(pod.spec, "resources", ResourceRequirements(requests={"cpu": "10"}))
     assert score(balanced(), pod, NODE) == 50
 
 
@@ -121,9 +122,11 @@ HELD = {
 def test_a_pending_pod_counts_by_its_container_statuses(requested, held, pending, expected):
     pod = a_pod(cpu=requested)
     resources = ResourceRequirements(requests={"cpu": held})
-    pod.status.container_statuses = [ContainerStatus(name=pod.spec.containers[0].name, resources=resources)]
+    force_setattr(
+        pod.status, "container_statuses", (ContainerStatus(name=pod.spec.containers[0].name, resources=resources),)
+    )
     if pending:
-        pod.status.conditions = [PodCondition(type="PodResizePending", status="True", reason=pending)]
+        force_setattr(pod.status, "conditions", (PodCondition(type="PodResizePending", status="True", reason=pending),))
     assert score(balanced(), pod, NODE) == expected
     assert balanced().sign(pod) != balanced().sign(a_pod(cpu="7"))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import force_setattr
 
 from mooring.objects.core import Container, ContainerImage, Node, NodeStatus
 from mooring.objects.meta import ObjectMeta
@@ -15,9 +16,13 @@ MIB = 1024 * 1024
 
 def a_pod_of(*images: str, init: tuple[str, ...] = (), volumes: tuple[str, ...] = ()):
     pod = a_pod()
-    pod.spec.containers = [Container(image=image) for image in images]
-    pod.spec.init_containers = [Container(image=image) for image in init]
-    pod.spec.volumes = [{"name": f"v{at}", "image": {"reference": image}} for at, image in enumerate(volumes)]
+    force_setattr(pod.spec, "containers", tuple(Container(image=image) for image in images))
+    force_setattr(pod.spec, "init_containers", tuple(Container(image=image) for image in init))
+    force_setattr(
+        pod.spec,
+        "_volumes",
+        tuple({"name": f"v{at}", "image": {"reference": image}} for at, image in enumerate(volumes)),
+    )
     return pod
 
 
@@ -84,10 +89,10 @@ def test_the_size_is_what_the_first_node_reported():
 
 
 def test_an_image_is_known_by_each_of_its_names_and_once_by_each():
-    image = ContainerImage(names=["app:1", "app@sha256:abc", "app:1"], size_bytes=500 * MIB)
-    again = ContainerImage(names=["app:1"], size_bytes=900 * MIB)
+    image = ContainerImage(names=("app:1", "app@sha256:abc", "app:1"), size_bytes=500 * MIB)
+    again = ContainerImage(names=("app:1",), size_bytes=900 * MIB)
     cluster = a_cluster()
-    cluster.state.set_node(Node(metadata=ObjectMeta(name="a"), status=NodeStatus(images=[image, again])))
+    cluster.state.set_node(Node(metadata=ObjectMeta(name="a"), status=NodeStatus(images=(image, again))))
     assert scores(a_pod_of("app@sha256:abc"), cluster) == [share(500)]
     assert scores(a_pod_of("app:1"), cluster) == [share(500)]
 

@@ -35,15 +35,15 @@ def named(*terms: list[tuple[str, list[str]]]) -> core.Affinity:
     return core.Affinity(
         node_affinity=core.NodeAffinity(
             required=core.NodeSelector(
-                node_selector_terms=[
+                node_selector_terms=tuple(
                     core.NodeSelectorTerm(
-                        match_fields=[
-                            core.NodeSelectorRequirement(key="metadata.name", operator=operator, values=names)
+                        match_fields=tuple(
+                            core.NodeSelectorRequirement(key="metadata.name", operator=operator, values=tuple(names))
                             for operator, names in term
-                        ]
+                        )
                     )
                     for term in terms
-                ]
+                )
             )
         )
     )
@@ -112,15 +112,15 @@ def test_pre_filter(pod, expected):
 def preferring(*terms: tuple[int, str, str]) -> core.Affinity:
     return core.Affinity(
         node_affinity=core.NodeAffinity(
-            preferred=[
+            preferred=tuple(
                 core.PreferredSchedulingTerm(
                     weight=weight,
                     preference=core.NodeSelectorTerm(
-                        match_expressions=[core.NodeSelectorRequirement(key=key, operator="In", values=[value])]
+                        match_expressions=(core.NodeSelectorRequirement(key=key, operator="In", values=(value,)),)
                     ),
                 )
                 for weight, key, value in terms
-            ]
+            )
         )
     )
 
@@ -172,7 +172,7 @@ def test_terms_that_cannot_be_understood_are_named_by_their_path():
 
 
 def wants(key: str, operator: str, *values: str) -> core.NodeSelectorRequirement:
-    return core.NodeSelectorRequirement(key=key, operator=operator, values=list(values))
+    return core.NodeSelectorRequirement(key=key, operator=operator, values=tuple(values))
 
 
 NAME_RULE = (
@@ -223,9 +223,9 @@ UNREADABLE = {
 
 @pytest.mark.parametrize(("part", "mistake"), UNREADABLE.values(), ids=UNREADABLE.keys())
 def test_a_preference_that_cannot_be_read_fails_the_attempt_in_kube_schedulers_words(part, mistake):
-    term = core.NodeSelectorTerm(match_expressions=[wants("num", "Exists"), part])
+    term = core.NodeSelectorTerm(match_expressions=(wants("num", "Exists"), part))
     preferred = [core.PreferredSchedulingTerm(weight=3, preference=term)]
-    pod = a_pod(affinity=core.Affinity(node_affinity=core.NodeAffinity(preferred=preferred)))
+    pod = a_pod(affinity=core.Affinity(node_affinity=core.NodeAffinity(preferred=tuple(preferred))))
     cluster = a_cluster(a_node("a"), a_node("b"), plugins=[a_plugin(NodeAffinity)])
     fault = cluster.decide(pod).fault
     assert str(fault) == f'running PreScore plugin "NodeAffinity": [0].matchExpressions[1].{mistake}'
@@ -233,34 +233,34 @@ def test_a_preference_that_cannot_be_read_fails_the_attempt_in_kube_schedulers_w
 
 @pytest.mark.parametrize(("part", "mistake"), UNREADABLE.values(), ids=UNREADABLE.keys())
 def test_a_preference_without_weight_is_not_read(part, mistake):
-    term = core.NodeSelectorTerm(match_expressions=[part])
+    term = core.NodeSelectorTerm(match_expressions=(part,))
     preferred = [core.PreferredSchedulingTerm(weight=0, preference=term)]
-    pod = a_pod(affinity=core.Affinity(node_affinity=core.NodeAffinity(preferred=preferred)))
+    pod = a_pod(affinity=core.Affinity(node_affinity=core.NodeAffinity(preferred=tuple(preferred))))
     assert a_plugin(NodeAffinity).pre_score(pod, a_cycle(pod).nodes, a_cycle(pod)) is None
 
 
 @pytest.mark.parametrize(("part", "mistake"), UNREADABLE.values(), ids=UNREADABLE.keys())
 def test_a_required_term_that_cannot_be_read_matches_no_node_and_leaves_the_others_alone(part, mistake):
-    terms = [core.NodeSelectorTerm(match_expressions=[part])]
+    terms = [core.NodeSelectorTerm(match_expressions=(part,))]
     node, plugin = a_node(labels={"num": "5"}), a_plugin(NodeAffinity)
 
     def rejections() -> object:
-        required = core.NodeSelector(node_selector_terms=terms)
+        required = core.NodeSelector(node_selector_terms=tuple(terms))
         pod = a_pod(affinity=core.Affinity(node_affinity=core.NodeAffinity(required=required)))
         one_by_one = refused_one_by_one(plugin, pod, cluster := a_cluster(node))
         assert refused_at_once(plugin, pod, cluster) == one_by_one
         return one_by_one
 
     assert rejections() == {"node": (UNRESOLVABLE, (NOT_SELECTED,))}
-    terms.append(core.NodeSelectorTerm(match_expressions=[wants("num", "In", "5")]))
+    terms.append(core.NodeSelectorTerm(match_expressions=(wants("num", "In", "5"),)))
     assert rejections() == {}
 
 
 def test_every_mistake_is_reported_once_and_all_of_them_in_brackets():
     fields = [wants("metadata.name", "In", "n0", "n1"), wants("metadata.name", "Exists")]
-    term = core.NodeSelectorTerm(match_expressions=[wants("num", "Gt", "many")], match_fields=fields)
+    term = core.NodeSelectorTerm(match_expressions=(wants("num", "Gt", "many"),), match_fields=tuple(fields))
     preferred = [core.PreferredSchedulingTerm(weight=1, preference=term)]
-    pod = a_pod(affinity=core.Affinity(node_affinity=core.NodeAffinity(preferred=preferred)))
+    pod = a_pod(affinity=core.Affinity(node_affinity=core.NodeAffinity(preferred=tuple(preferred))))
     with pytest.raises(Fault) as raised:
         a_plugin(NodeAffinity).pre_score(pod, a_cycle(pod).nodes, a_cycle(pod))
     assert str(raised.value) == (

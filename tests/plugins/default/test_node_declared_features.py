@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from msgspec.structs import force_setattr
 from tests.plugins.verdicts import requeues, verdict
 
 from mooring.framework import UNRESOLVABLE, Skip
@@ -24,18 +25,19 @@ def a_needy_pod(*, restarts_all: str = "", host_network: bool = False, host_user
     """`restarts_all` selects which containers have the rule: "containers" or "init_containers"."""
     pod = a_pod(uid=uid)
     if restarts_all:
-        setattr(
+        force_setattr(
             pod.spec,
             restarts_all,
-            [Container(restart_policy_rules=[ContainerRestartRule(action="RestartAllContainers")])],
+            (Container(restart_policy_rules=(ContainerRestartRule(action="RestartAllContainers"),)),),
         )
-    pod.spec.host_network, pod.spec.host_users = host_network, host_users
+    force_setattr(pod.spec, "host_network", host_network)
+    force_setattr(pod.spec, "host_users", host_users)
     return pod
 
 
 def a_declaring_node(*features: str):
     node = a_node_object()
-    node.status.declared_features = list(features)
+    force_setattr(node.status, "declared_features", features)
     return node
 
 
@@ -86,7 +88,7 @@ def test_the_rule_is_read_as_the_api_writes_it():
         {"name": "c", "restartPolicyRules": [{"action": "RestartAllContainers", "exitCodes": {"operator": "In"}}]},
         Container,
     )
-    assert container.restart_policy_rules == [ContainerRestartRule(action="RestartAllContainers")]
+    assert container.restart_policy_rules == (ContainerRestartRule(action="RestartAllContainers"),)
 
 
 def test_with_its_gate_off_it_does_nothing():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import force_setattr
 from tests.plugins.verdicts import requeues, verdict
 
 from mooring.framework import UNSCHEDULABLE, Skip
@@ -17,7 +18,7 @@ REFUSED = (UNSCHEDULABLE, (TAKEN,))
 def a_pod_with(*ports: str, name: str = "pod", nominated: str = ""):
     """Ports as `80`, `80/UDP`, `10.0.0.1:80`."""
     pod = a_pod(name, nominated=nominated)
-    pod.spec.containers[0].ports = [a_port(text) for text in ports]
+    force_setattr(pod.spec.containers[0], "ports", tuple(a_port(text) for text in ports))
     return pod
 
 
@@ -57,7 +58,7 @@ def test_a_pod_without_host_ports_is_not_looked_at():
 @pytest.mark.parametrize(("restart_policy", "refusal"), [(None, None), ("Always", REFUSED)])
 def test_of_init_containers_only_sidecars_hold_ports(restart_policy, refusal):
     running = a_pod()
-    running.spec.init_containers = [Container(ports=[a_port("80")], restart_policy=restart_policy)]
+    force_setattr(running.spec, "init_containers", (Container(ports=(a_port("80"),), restart_policy=restart_policy),))
     pod = a_pod_with("80")
     assert verdict(a_plugin(NodePorts).filter(pod, a_node(running=[running]), a_cycle(pod))) == refusal
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import force_setattr
 from tests.plugins.default.volume_plugins import SKIPPED, plugin_with, verdict_of
 from tests.plugins.verdicts import requeues
 
@@ -37,7 +38,7 @@ def a_user(*claims: str, name: str = "user"):
 def ebs_node(limit: int):
     node = a_csi_node(csi=limit)
     assert node.spec.drivers is not None
-    node.spec.drivers[0].name = "ebs.csi.aws.com"
+    force_setattr(node.spec.drivers[0], "name", "ebs.csi.aws.com")
     return node
 
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import force_setattr
 from tests.plugins.verdicts import requeues, verdict
 
 from mooring.framework import UNRESOLVABLE, Action, ClusterEvent
@@ -87,8 +88,10 @@ def test_which_nodes_are_admitted(pod, offers, expected):
 
 def test_all_regular_containers_count_and_init_containers_do_not():
     pod = requesting(MEMORY)
-    pod.spec.containers.append(Container(name="second", resources=ResourceRequirements(requests={DISK: "1"})))
-    pod.spec.init_containers.append(Container(name="init", resources=ResourceRequirements(requests={"cpu": "1"})))
+    second = Container(name="second", resources=ResourceRequirements(requests={DISK: "1"}))
+    force_setattr(pod.spec, "containers", (*pod.spec.containers, second))
+    init = Container(name="init", resources=ResourceRequirements(requests={"cpu": "1"}))
+    force_setattr(pod.spec, "init_containers", (init,))
     offers = an_offer("both", {MEMORY: True, DISK: True}), an_offer("one", {MEMORY: True})
     plugin = a_plugin(NodeCRDResourceFit, services_with(*offers))
     assert plugin.filter(pod, a_node("both"), a_cycle(pod)) is None

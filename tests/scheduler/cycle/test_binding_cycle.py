@@ -94,7 +94,7 @@ class Door(Plugin):
     def permit(self, pod: Pod, node: NodeView, cycle: Cycle) -> Allow | Wait:
         self.is_requested.set()
         for other in self.waiting:
-            self.waiting.allow(other.pod.uid, self.name)
+            self.waiting.allow(other.pod.uid, self)
         return Wait(600) if pod.labels.get("door") == "closed" else Allow()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from msgspec.structs import force_setattr
 from tests.scheduler.world import World
 
 from mooring.base.errors import ApiError, Unreachable
@@ -25,10 +26,10 @@ async def world() -> World:
 
 def a_victim(name: str, *, going: bool = False, priority: int = 0) -> Pod:
     pod = a_pod(name, uid=f"uid-{name}", node=NODE, priority=priority)
-    pod.metadata.generation = 3
+    force_setattr(pod.metadata, "generation", 3)
     if going:
-        pod.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
-        pod.metadata.resource_version = "2"
+        force_setattr(pod.metadata, "deletion_timestamp", "2026-01-01T00:00:00Z")
+        force_setattr(pod.metadata, "resource_version", "2")
     return pod
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import force_setattr
 from tests.scheduler.world import World
 
 from mooring.framework import Pod
@@ -46,7 +47,7 @@ async def test_what_changed_during_the_attempt_is_what_goes_back(world):
     pod = a_pod("web")
     waiting = world.popped(pod)
     newer = a_pod("web", uid=pod.uid)
-    newer.metadata.resource_version = "2"
+    force_setattr(newer.metadata, "resource_version", "2")
     world.pods.changed(newer)
     world.failures.error(waiting, "no")
     assert world.queue.find(pod.uid).pod is newer
@@ -128,9 +129,11 @@ async def test_a_pod_behind_a_gate_that_fails_with_other_words_each_time_is_repo
     [logged] = body["status"]["conditions"]
     assert (logged["reason"], logged["message"]) == ("SchedulerError", 'running PreEnqueue plugin "Bad": no idea 1')
 
-    pod.status.conditions = [
-        PodCondition(type="PodScheduled", status="False", reason=logged["reason"], message=logged["message"])
-    ]
+    force_setattr(
+        pod.status,
+        "conditions",
+        (PodCondition(type="PodScheduled", status="False", reason=logged["reason"], message=logged["message"]),),
+    )
     world.reporter.pending(pod)
     world.failures.pre_enqueue_failed(failing(pod, "no idea 2"))
     await world.settle()

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec.structs import force_setattr
 
 from mooring.base.clock import ManualClock
 from mooring.base.errors import ApiError, OperatorMistake, Unreachable
@@ -85,7 +86,11 @@ async def test_the_same_word_is_not_written_twice_even_before_the_watch_shows_it
 
 async def test_what_the_server_has_already_is_not_written(server, reporter):
     pod = a_pod()
-    pod.status.conditions = [PodCondition(type="PodScheduled", status="False", reason="Unschedulable", message="no")]
+    force_setattr(
+        pod.status,
+        "conditions",
+        (PodCondition(type="PodScheduled", status="False", reason="Unschedulable", message="no"),),
+    )
     reporter.condition(pod, "Unschedulable", "no", None)
     await settle()
     assert server.patches == []
@@ -364,9 +369,11 @@ async def test_the_end_leaves_no_writer_behind(server, reporter):
 def shown(pod: Pod, message: str, nominated: str) -> Pod:
     """The pod as the watch shows it."""
     newer = a_pod(pod.name, uid=pod.uid, nominated=nominated)
-    newer.status.conditions = [
-        PodCondition(type="PodScheduled", status="False", reason="Unschedulable", message=message)
-    ]
+    force_setattr(
+        newer.status,
+        "conditions",
+        (PodCondition(type="PodScheduled", status="False", reason="Unschedulable", message=message),),
+    )
     return newer
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import force_setattr
 from tests.scheduler.conftest import HEAD
 
 from mooring.base.errors import PluginFault
@@ -146,7 +147,7 @@ async def test_a_pod_whose_plugins_read_a_kind_that_is_not_listed_waits_until_it
 
 
 def terminating(pod: Pod) -> Pod:
-    pod.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
+    force_setattr(pod.metadata, "deletion_timestamp", "2026-01-01T00:00:00Z")
     return pod
 
 

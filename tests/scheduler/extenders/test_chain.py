@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 from msgspec import Raw
+from msgspec.structs import force_setattr
 from tests.lists import list_into
 
 from mooring.base.errors import OperatorMistake
@@ -180,10 +181,10 @@ def test_in_which_pods_an_extender_is_interested(managed, pod, is_interested):
 def test_limits_and_init_containers_count_too():
     client = ExtenderClient(Extender("http://x", managed_resources=(GPU,)))
     limited = a_pod()
-    limited.spec.containers[0].resources.limits = {"example.com/gpu": "1"}
+    force_setattr(limited.spec.containers[0].resources, "limits", {"example.com/gpu": "1"})
     assert client.is_interested(limited)
     prepared = a_pod()
-    prepared.spec.init_containers = limited.spec.containers
+    force_setattr(prepared.spec, "init_containers", limited.spec.containers)
     assert client.is_interested(prepared)
 
 
@@ -233,7 +234,7 @@ def test_documents_go_with_their_objects():
     assert len(kept) == 2
     kept.deleted(one)
     assert len(kept) == 1
-    two.spec.node_name = "n"  # it waits no longer
+    force_setattr(two.spec, "node_name", "n")  # it waits no longer
     kept.keep(two, DOCUMENT)
     assert len(kept) == 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import force_setattr
 from prometheus_client.parser import text_string_to_metric_families
 from tests.lists import list_into
 
@@ -42,15 +43,15 @@ def calling(limits: dict[str, Any] | None = None, **requests: Any) -> Container:
 
 def built(*containers: Container, **spec: Any) -> Pod:
     pod = a_pod()
-    pod.spec.containers = list(containers)
+    force_setattr(pod.spec, "containers", tuple(containers))
     for name, value in spec.items():
-        setattr(pod.spec, name, value)
+        force_setattr(pod.spec, name, value)
     return pod
 
 
 def a_sidecar(**requests: Any) -> Container:
     sidecar = calling(**requests)
-    sidecar.restart_policy = "Always"
+    force_setattr(sidecar, "restart_policy", "Always")
     return sidecar
 
 

@@ -35,7 +35,7 @@ class Door(Plugin):
         return Wait(600.0) if pod.labels.get("door") == "closed" and cycle.attempt == 1 else Allow()
 
     def let_in(self, pod: Pod) -> None:
-        assert self._waiting.allow(pod.uid, self.name)
+        assert self._waiting.allow(pod.uid, self)
 
     def holds(self, pod: Pod) -> bool:
         return any(waiting.pod.uid == pod.uid for waiting in self._waiting)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from msgspec.structs import force_setattr
 from tests.scheduler.pod_groups.scene import GANGS, PREEMPTION, TOPOLOGY, Scene, members, played
 
 from mooring.base.clock import timestamp
@@ -240,8 +241,8 @@ def test_pods_of_a_gang_that_is_recorded_as_complete_are_left_alone():
 
 
 def completed(group: PodGroup) -> PodGroup:
-    group.metadata.resource_version = "2"
-    group.status.conditions.append(Condition(type=GANG_COMPLETED, status="True"))
+    force_setattr(group.metadata, "resource_version", "2")
+    force_setattr(group.status, "conditions", (*group.status.conditions, Condition(type=GANG_COMPLETED, status="True")))
     return group
 
 

@@ -102,7 +102,7 @@ class Asker(Plugin):
 
     def allow_all(self) -> None:
         for each in self._waiting:
-            self._waiting.allow(each.pod.uid, self.name)
+            self._waiting.allow(each.pod.uid, self)
 
 
 class BinderArgs(Args):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import force_setattr
 from tests.lists import list_into
 
 from mooring.framework.events import ClusterEvent
@@ -13,7 +14,9 @@ from mooring.scheduler.watching.informers import ObjectStore
 
 def a_claim(version: int, *users: str, uid: str = "u1") -> ResourceClaim:
     claim = ResourceClaim(metadata=ObjectMeta(name="claim", namespace="shop", uid=uid, resource_version=str(version)))
-    claim.status.reserved_for = [ConsumerReference(resource="pods", name=user, uid=user) for user in users]
+    force_setattr(
+        claim.status, "reserved_for", tuple(ConsumerReference(resource="pods", name=user, uid=user) for user in users)
+    )
     return claim
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import force_setattr
 from tests.lists import list_into
 
 from mooring.base.clock import ManualClock
@@ -81,7 +82,7 @@ def newer(seen: Pod, **spec: Any) -> Pod:
 
 def going(seen: Pod) -> Pod:
     pod = newer(seen)
-    pod.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
+    force_setattr(pod.metadata, "deletion_timestamp", "2026-01-01T00:00:00Z")
     return pod
 
 
@@ -295,7 +296,7 @@ def test_the_same_list_again_changes_nothing(world):
 
 def a_changed_node(name: str, version: str, **options: Any) -> Node:
     node = a_node_object(name, **options)
-    node.metadata.resource_version = version
+    force_setattr(node.metadata, "resource_version", version)
     return node
 
 

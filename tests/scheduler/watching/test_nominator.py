@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import force_setattr
 from tests.scheduler.world import World
 
 from mooring.framework import Pod
@@ -16,7 +17,7 @@ async def world() -> World:
 
 def a_version(number: int, *, nominated: str = "", node: str = "", priority: int = 5, name: str = "web") -> Pod:
     pod = a_pod(name, uid=f"uid-{name}", nominated=nominated, node=node, priority=priority, cpu=number)
-    pod.metadata.resource_version = str(number)
+    force_setattr(pod.metadata, "resource_version", str(number))
     return pod
 
 
@@ -95,14 +96,14 @@ def test_the_place_is_given_up_when_the_pod_is(world, ends):
 
 def test_a_nominated_pod_of_another_scheduler_holds_no_place(world):
     pod = a_version(1, nominated="node-1")
-    pod.spec.scheduler_name = "another-scheduler"
+    force_setattr(pod.spec, "scheduler_name", "another-scheduler")
     world.pods.changed(pod)
     assert where(world) is None
 
 
 def test_requests_that_cannot_be_read_hold_no_place_and_harm_no_other_pod(world, capsys):
     pod = a_version(1, nominated="node-1")
-    pod.spec.containers[0].resources.requests["cpu"] = "much"
+    force_setattr(pod.spec.containers[0].resources, "requests", {"cpu": "much"})
     world.pods.changed(pod)
     assert where(world) is None
     assert "Nominated pod is not counted" in capsys.readouterr().err

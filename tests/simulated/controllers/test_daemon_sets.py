@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import force_setattr
 from tests.simulated.builders import NOW, TEMPLATE, a_pod
 
 from mooring.simulated.controllers.daemon_sets import (
@@ -117,7 +118,7 @@ class TestAPod:
 
     def test_carries_the_hash_of_its_template(self):
         owner = a_daemon_set()
-        owner.metadata.annotations[GENERATION] = "4"
+        force_setattr(owner.metadata, "annotations", {GENERATION: "4"})
         labels = daemon_pod(owner, "a", "new")["metadata"]["labels"]
         assert labels == {"app": "web", HASH_LABEL: "new", GENERATION_LABEL: "4"}
 
@@ -195,7 +196,7 @@ def test_the_next_step_of_an_update(owner, pods, expected):
 
 def test_a_pod_of_the_same_template_generation_is_not_replaced():
     owner = a_daemon_set()
-    owner.metadata.annotations[GENERATION] = "7"
+    force_setattr(owner.metadata, "annotations", {GENERATION: "7"})
     pods = [a_pod(f"ds-{name}", node=name, ready=True, labels={GENERATION_LABEL: "7"}) for name in "abcd"]
     assert not plan_update(owner, NODES, pods, "new", NOW)
 

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import force_setattr
 from tests.simulated.builders import NOW, TEMPLATE, a_deployment, a_replica_set
 
 from mooring.base.clock import timestamp
@@ -144,12 +145,12 @@ class Cluster:
         step = next_step(self.owner, self.owned, sum(each.status.replicas for each in split(self.owner, self.owned)[1]))
         if step.create is not None:
             created = msgspec.convert(step.create, ReplicaSet)
-            created.metadata.uid = created.name
+            force_setattr(created.metadata, "uid", created.name)
             self.owned.append(created)
         for scaling in step.scale:
-            scaling.replica_set.spec.replicas = scaling.replicas
+            force_setattr(scaling.replica_set.spec, "replicas", scaling.replicas)
         for replica_set, stale in step.annotate:
-            replica_set.metadata.annotations.update(stale)
+            force_setattr(replica_set.metadata, "annotations", {**replica_set.metadata.annotations, **stale})
         return bool(step.create or step.scale)
 
     def pods_move(self, pace: int) -> bool:
@@ -159,7 +160,8 @@ class Cluster:
             now_there = each.spec.replicas
             available = min(now_there, min(each.status.available_replicas, now_there) + pace)
             moved |= (each.status.replicas, each.status.available_replicas) != (now_there, available)
-            each.status.replicas, each.status.available_replicas = now_there, available
+            force_setattr(each.status, "replicas", now_there)
+            force_setattr(each.status, "available_replicas", available)
         return moved
 
     @property

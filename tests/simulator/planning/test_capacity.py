@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import force_setattr
 from tests.simulator.scenarios import a_cluster_of, arriving
 
 from mooring.base.errors import OperatorMistake
@@ -156,7 +157,11 @@ def test_daemons_take_their_share_of_new_nodes():
 
 def test_daemons_are_like_those_that_run():
     running = a_pod("agent-x", uid="x", cpu="2", node="a")
-    running.metadata.owner_references = [OwnerReference(kind="DaemonSet", name="agent", uid="agent", controller=True)]
+    force_setattr(
+        running.metadata,
+        "owner_references",
+        (OwnerReference(kind="DaemonSet", name="agent", uid="agent", controller=True),),
+    )
     cluster = Cluster([a_node_object("a", cpu="2")], [running], documents={("apps/v1", "DaemonSet"): [DAEMON]})
     result = capacity(cluster, pods(1), [SMALL])
     assert result.unfit
@@ -212,7 +217,7 @@ def test_kinds_like_a_node_are_healthy_and_new():
     )
     larger = read_node_kind("like:a", cluster).added_to(cluster, 2)
     node = larger.nodes[1]
-    assert (node.name, node.spec.unschedulable, node.status.images) == ("a-new-1", False, [])
+    assert (node.name, node.spec.unschedulable, node.status.images) == ("a-new-1", False, ())
     assert [taint.key for taint in node.spec.taints] == ["gpu"]
     names = ["a", "a-new-1", "a-new-2"]
     assert [each["metadata"]["name"] for each in larger.documents["storage.k8s.io/v1", "CSINode"]] == names

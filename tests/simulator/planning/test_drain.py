@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import force_setattr
 
 from mooring.base.clock import timestamp
 from mooring.base.errors import OperatorMistake
@@ -27,13 +28,17 @@ def owned(name: str, node: str, *, kind: str = "ReplicaSet", cpu: str = "1", rea
     """A running pod of a controller."""
     pod = a_pod(name, uid=name, node=node, cpu=cpu, labels={"app": "web"}, **more)
     if kind:
-        pod.metadata.owner_references = [OwnerReference(kind=kind, name="web", uid="w", controller=True)]
-    pod.status = PodStatus(phase="Running", conditions=[PodCondition(type="Ready", status=str(ready))])
+        force_setattr(
+            pod.metadata, "owner_references", (OwnerReference(kind=kind, name="web", uid="w", controller=True),)
+        )
+    force_setattr(
+        pod, "status", PodStatus(phase="Running", conditions=(PodCondition(type="Ready", status=str(ready)),))
+    )
     return pod
 
 
 def with_scratch(pod: Pod) -> Pod:
-    pod.spec.volumes = [{"name": "scratch", "emptyDir": {}}]
+    force_setattr(pod.spec, "_volumes", ({"name": "scratch", "emptyDir": {}},))
     return pod
 
 
@@ -170,7 +175,7 @@ def test_budgets_of_documents(documents: dict[Any, Any], ready: bool, allowed: i
 
 def test_a_pod_that_is_being_deleted_is_not_created_again():
     pod = owned("p", "a")
-    pod.metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+    force_setattr(pod, "metadata", msgspec.structs.replace(pod.metadata, deletion_timestamp="2026-01-01T00:00:00Z"))
     [drained] = drain_check(a_cluster(pod, objects=[a_budget("web", 0)]), ["a"]).pods
     assert (drained.fate, drained.objection) == ("deleted", "")
 
@@ -184,7 +189,7 @@ def test_a_gang_that_runs_is_not_taken_for_one_that_a_crash_left():
     """Its drained pod fits nowhere, and is created again without a time of creation: the others stay."""
     gang = [owned(f"gang-{at}", "ab"[at // 2], group="gang", created=2e9 - 90) for at in range(4)]
     for pod in gang:
-        pod.status.start_time = timestamp(2e9)
+        force_setattr(pod.status, "start_time", timestamp(2e9))
     cluster = a_cluster(*gang, objects=[a_pod_group("gang", min_count=4)])
     gates = read_gates(["GenericWorkload=true", "GangScheduling=true"]).gates
     result = drain_check(cluster, ["b"], gates=gates)

@@ -122,7 +122,7 @@ class GangScheduling(Plugin):
         if not cycle.is_trial:
             for member in members.scheduled:
                 if member.assumed_at is not None:
-                    self._waiting_pods.allow(member.uid, self.name)
+                    self._waiting_pods.allow(member.uid, self)
         return Allow()
 
     def unreserve(self, pod: Pod, node: NodeView, cycle: Cycle) -> None:
@@ -137,7 +137,7 @@ class GangScheduling(Plugin):
             return
         for member in others:
             if member.assumed_at is not None:
-                self._waiting_pods.reject(member.uid, self.name, GANG_FAILED)
+                self._waiting_pods.reject(member.uid, self, GANG_FAILED)
 
     def _scheduled_count(self, group: PodGroup, least: int, members: PodGroupMembers) -> int:
         """Without those that are evicted because the gang could not be completed: they hold their nodes until they

@@ -56,7 +56,8 @@ def _images(pod: Pod, highest: int, cycle: Cycle) -> Sequence[tuple[Image, int]]
     """The pod's images that some node has, each with the bytes that it counts for on a node that has it."""
     notes = pod.template.family.notes
     if (names := notes.get(ImageLocality)) is None:
-        names = notes[ImageLocality] = tuple(_names(pod))
+        names = tuple(_names(pod))
+        notes.keep(ImageLocality, names)
     found: list[tuple[Image, int]] = []
     for name in names:
         if (image := cycle.image(name)) is not None:

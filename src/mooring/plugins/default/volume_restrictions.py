@@ -58,7 +58,7 @@ class VolumeRestrictions(Plugin):
 
     def sign(self, pod: Pod) -> tuple[()] | None:
         """Pods without volumes are all alike; what others need depends on their claims."""
-        return None if pod.spec.volumes else ()
+        return None if pod.spec.has_volumes else ()
 
     def events(self) -> Iterable[Hint]:
         return [

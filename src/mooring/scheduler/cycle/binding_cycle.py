@@ -287,7 +287,7 @@ class BindingCycles:
     async def _call_pre_bind(self, placement: Placement, plugin: Any) -> None:
         cycle = placement.decision.cycle
         result = await self._caller.call(
-            cycle, plugin, ExtensionPoint.PRE_BIND, plugin.pre_bind, placement.pod, placement.node, cycle
+            cycle, plugin, ExtensionPoint.PRE_BIND, plugin.pre_bind, placement.pod, placement.node, cycle.shown
         )
         if isinstance(result, Refusal):
             check_reasons(plugin, ExtensionPoint.PRE_BIND, result)
@@ -330,7 +330,7 @@ class BindingCycles:
         plugin: Plugin
         for plugin in placement.profile.at(Point.BIND):
             result = await self._caller.call(
-                cycle, plugin, ExtensionPoint.BIND, plugin.bind, placement.pod, placement.node, cycle
+                cycle, plugin, ExtensionPoint.BIND, plugin.bind, placement.pod, placement.node, cycle.shown
             )
             if isinstance(result, Bound):
                 return plugin
@@ -372,7 +372,13 @@ class BindingCycles:
         for plugin in plugins:
             try:
                 await self._caller.call(
-                    cycle, plugin, ExtensionPoint.POST_BIND, plugin.post_bind, placement.pod, placement.node, cycle
+                    cycle,
+                    plugin,
+                    ExtensionPoint.POST_BIND,
+                    plugin.post_bind,
+                    placement.pod,
+                    placement.node,
+                    cycle.shown,
                 )
             except PluginFault as problem:
                 # The pod is bound: nothing is left to undo.
@@ -440,7 +446,7 @@ def _pre_binders(placement: Placement) -> Sequence[Sequence[Plugin]]:
         for plugin in plugins:
             if (needs_pre_bind := getattr(plugin, "needs_pre_bind", None)) is not None:
                 call.switch_to(plugin)
-                result = needs_pre_bind(placement.pod, placement.node, cycle)
+                result = needs_pre_bind(placement.pod, placement.node, cycle.shown)
                 if not isinstance(result, bool):
                     raise fault(plugin, point, f"needs_pre_bind returned {result!r}; it must return True or False")
                 if not result:

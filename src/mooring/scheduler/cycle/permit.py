@@ -12,7 +12,8 @@ import msgspec
 
 from mooring.base.clock import Clock, ends_within
 from mooring.engine.reservation import waited_too_long
-from mooring.framework import Pod, Refusal, WaitingPod
+from mooring.framework import Plugin, Pod, Refusal, WaitingPod
+from mooring.framework.services import permit_plugin
 from mooring.framework.verdicts import Code
 
 
@@ -71,20 +72,21 @@ class PermitRoom:
         waited = self._clock.monotonic() - entry.began
         return entry.node, {plugin: max(0.0, entry.waits[plugin] - waited) for plugin in sorted(entry.plugins)}
 
-    def allow(self, uid: str, plugin: str) -> bool:
+    def allow(self, uid: str, plugin: Plugin | str) -> bool:
         entry = self._entries.get(uid)
         if entry is None or entry.outcome.done():
             return False
-        entry.plugins.discard(plugin)
+        entry.plugins.discard(permit_plugin(plugin, entry.pod, entry.waits))
         if not entry.plugins:
             entry.outcome.set_result(PermitOutcome())
         return True
 
-    def reject(self, uid: str, plugin: str, reason: str) -> bool:
+    def reject(self, uid: str, plugin: Plugin | str, reason: str) -> bool:
         entry = self._entries.get(uid)
         if entry is None or entry.outcome.done():
             return False
-        entry.outcome.set_result(PermitOutcome(plugin, Refusal(reason)))
+        name = plugin if isinstance(plugin, str) else plugin.name
+        entry.outcome.set_result(PermitOutcome(name, Refusal(reason)))
         return True
 
     def preempt(self, uid: str) -> bool:

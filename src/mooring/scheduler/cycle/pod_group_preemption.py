@@ -33,12 +33,21 @@ Feasibility = Callable[[], Awaitable[Refusal | None]]
 class Trial:
     """The framework's `PodGroupTrial`."""
 
+    __slots__ = ("_evicted", "_feasibility", "_listed", "_pods", "_state")
+
     def __init__(self, state: State, pods: PodFeed, refusal: Feasibility) -> None:
         self._state = state
         self._pods = pods
         self._evicted: dict[str, PlacedPod] = {}
-        self.refusal = refusal
-        self.pods: Sequence[PlacedPod] = [pod for node in state.nodes for pod in node.pods]
+        self._feasibility = refusal
+        self._listed = tuple(pod for node in state.nodes for pod in node.pods)
+
+    @property
+    def pods(self) -> Sequence[PlacedPod]:
+        return self._listed
+
+    async def refusal(self) -> Refusal | None:
+        return await self._feasibility()
 
     def evict(self, pods: Sequence[PlacedPod]) -> None:
         for pod in pods:

@@ -56,6 +56,7 @@ from mooring.queue import ProfileRules
 from mooring.scheduler.cycle.permit import PermitRoom
 from mooring.scheduler.metrics import PluginMetrics
 from mooring.scheduler.plugin_runtime.http_service import HttpFetcher
+from mooring.scheduler.plugin_runtime.narrow_services import narrow
 from mooring.scheduler.plugin_runtime.pod_writer import ApiPodWriter
 from mooring.scheduler.plugin_runtime.problem_writer import ProblemWriter
 from mooring.scheduler.plugin_runtime.resource_metrics_service import ApiResourceMetrics
@@ -115,13 +116,13 @@ class PluginServices(msgspec.Struct):
         def provide(wanted: Any) -> Any:
             origin = typing.get_origin(wanted)
             if origin is Objects:
-                return self.informers.store(typing.get_args(wanted)[0])
+                return narrow(self.informers.store(typing.get_args(wanted)[0]), Objects)
             if origin is Published:
                 published.append(Published(self.clock))
                 return published[-1]
             if isinstance(wanted, type) and issubclass(wanted, Args):
                 return args
-            return shared[wanted]()
+            return narrow(shared[wanted](), wanted)
 
         return provide
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Awaitable, Callable
 
 from mooring.base.errors import Fault
-from mooring.base.foreign_code import described, is_its_own
+from mooring.base.foreign_code import described, is_its_own, raised
 from mooring.base.log import Log
 from mooring.scheduler.plugin_runtime.assembly import Instance
 from mooring.scheduler.plugin_runtime.blocking_code import awaited_in
@@ -31,7 +31,8 @@ class Lifecycle:
             await self.begin(instance, MOST_START_SECONDS)
         except Fault as problem:
             self._on_fault(instance.plugin.name, "Start")
-            Log(instance.plugin.name).error("Plugin failed to start; continuing without its start", err=problem)
+            where = raised(problem.__cause__ or problem, getattr(instance.plugin, "start", None))
+            Log(instance.plugin.name).error("Plugin failed to start; continuing without its start", **where)
 
     async def begin(self, instance: Instance, at_most_seconds: float = math.inf) -> None:
         """Start it. Raises `Fault` if that fails, or lasts longer."""

@@ -139,7 +139,7 @@ class JobScheduling:
         return found[0] if is_ours else None
 
 
-def _is_controlled_by(owners: list[OwnerReference], job: Job) -> bool:
+def _is_controlled_by(owners: Sequence[OwnerReference], job: Job) -> bool:
     return any(owner.controller and owner.uid == job.uid for owner in owners)
 
 

@@ -19,7 +19,7 @@ def claim_documents(owner: StatefulSet, ordinal: int) -> list[Document]:
         {
             "metadata": {
                 "name": claim_name(owner, template, ordinal),
-                "labels": (template.metadata.get("labels") or {}) | owner.spec.selector.match_labels,
+                "labels": {**(template.metadata.get("labels") or {}), **owner.spec.selector.match_labels},
                 "annotations": template.metadata.get("annotations") or {},
             },
             "spec": template.spec,

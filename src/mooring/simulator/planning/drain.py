@@ -250,7 +250,7 @@ def without(cluster: Cluster, names: set[str]) -> list[Node]:
 def with_cordon(node: Node) -> Node:
     """As `kubectl cordon` and the node controller leave it."""
     taints = [taint for taint in node.spec.taints if taint.key != UNSCHEDULABLE.key]
-    spec = msgspec.structs.replace(node.spec, unschedulable=True, taints=[*taints, UNSCHEDULABLE])
+    spec = msgspec.structs.replace(node.spec, unschedulable=True, taints=(*taints, UNSCHEDULABLE))
     return Node(metadata=node.metadata, spec=spec, status=node.status)
 
 

@@ -107,13 +107,13 @@ def node_kind_like(name: str, cluster: Cluster) -> NodeKind:
     if found is None:
         known = [node.name for node in cluster.nodes]
         raise OperatorMistake(f'--node {LIKE}{name}: the cluster has no node "{name}".{did_you_mean(name, known)}')
-    taints = [taint for taint in found.spec.taints if not taint.key.startswith(_CONDITION_TAINTS)]
+    taints = tuple(taint for taint in found.spec.taints if not taint.key.startswith(_CONDITION_TAINTS))
     template = Node(
         metadata=found.metadata,
         spec=msgspec.structs.replace(found.spec, taints=taints, unschedulable=False, provider_id=""),
         # A new node is healthy, and has no images yet.
         status=msgspec.structs.replace(
-            found.status, images=[], conditions=[NodeCondition(type="Ready", status="True")]
+            found.status, images=(), conditions=(NodeCondition(type="Ready", status="True"),)
         ),
     )
 
@@ -162,7 +162,8 @@ def _of_resources(text: str, cluster: Cluster) -> NodeKind:
         zones = [next((each for each in zones if each[ZONE] == zone), {ZONE: zone})]
     document = {"apiVersion": "mooring.dev/v1alpha1", "kind": "SimulatedNodes", "allocatable": given, "zones": []}
     template = _template(written(document), f"--node {text}")
-    template.metadata.labels.pop(REGION, None)  # of simulated nodes
+    labels = {key: value for key, value in template.labels.items() if key != REGION}  # that of simulated nodes
+    template = msgspec.structs.replace(template, metadata=msgspec.structs.replace(template.metadata, labels=labels))
 
     def make(name: str, number: int) -> Node:
         return _renamed(template, name, zones[number % len(zones)] if zones else {})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -72,13 +72,13 @@ def _unmet(case: RejectedNode) -> _Unmet:
     return _Unmet(selector, _unmatched(nearest, labels), not fields_match(nearest, name))
 
 
-def _unmatched(term: NodeSelectorTerm, labels: dict[str, str]) -> list[NodeSelectorRequirement]:
+def _unmatched(term: NodeSelectorTerm, labels: Mapping[str, str]) -> list[NodeSelectorRequirement]:
     return [
         part for part in term.match_expressions if not requirement_matches(part.key, part.operator, part.values, labels)
     ]
 
 
-def _difference(labels: dict[str, str], key: str, wanted: str) -> str:
+def _difference(labels: Mapping[str, str], key: str, wanted: str) -> str:
     return f"has {key}={labels[key]}, not {wanted}" if key in labels else f"lacks the label {wanted}"
 
 

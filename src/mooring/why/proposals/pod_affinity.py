@@ -114,7 +114,7 @@ def _preferred(case: RejectedNode, which: str, named: str) -> ProposedChange:
     assert affinity is not None, "it has terms"
     rules: PodAffinity = getattr(affinity, which)
     preferred = [*rules.preferred, *map(_weighted, rules.required)]
-    soft = msgspec.structs.replace(affinity, **{which: PodAffinity(preferred=preferred)})
+    soft = msgspec.structs.replace(affinity, **{which: PodAffinity(preferred=tuple(preferred))})
     manifest = {"spec": {"affinity": msgspec.to_builtins(soft)}}
     return ProposedChange(f"make {named} a preference", pod=with_spec(case.pod, affinity=soft), manifest=manifest)
 

@@ -98,7 +98,7 @@ class _Claims:
             storage_class = manifest["spec"]["storageClassName"] = min(self.classes)
         metadata = ObjectMeta(name=name, namespace=self._pod.namespace, uid=f"new-{name}")
         spec = PersistentVolumeClaimSpec(
-            access_modes=["ReadWriteOnce"],
+            access_modes=("ReadWriteOnce",),
             resources=ResourceRequirements(requests={"storage": SIZE}),
             storage_class_name=storage_class,
         )
@@ -155,6 +155,6 @@ def _renamed(pod: Pod, name: str, near: str) -> ProposedChange:
         volumes.append(volume)
     return ProposedChange(
         f"use the PersistentVolumeClaim {near} in place of {name}",
-        pod=with_spec(pod, volumes=volumes),
+        pod=with_spec(pod, _volumes=volumes),
         manifest={"spec": {"volumes": volumes}},
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from msgspec.structs import force_setattr
+
 from mooring.base.clock import timestamp
 from mooring.engine import Decision
 from mooring.framework import Candidate, Plan, Pod
@@ -35,10 +37,10 @@ def a_running(
 ) -> Pod:
     """A pod on a node: one CPU, priority 0, started at 0 (None: not yet), being deleted if it is `going`."""
     pod = a_pod(name, cpu=cpu, priority=priority, **more)
-    pod.status.start_time = None if started is None else timestamp(started)
-    pod.status.conditions = list(conditions)
+    force_setattr(pod.status, "start_time", None if started is None else timestamp(started))
+    force_setattr(pod.status, "conditions", tuple(conditions))
     if going:
-        pod.metadata.deletion_timestamp = timestamp(1.0)
+        force_setattr(pod.metadata, "deletion_timestamp", timestamp(1.0))
     return pod
 
 

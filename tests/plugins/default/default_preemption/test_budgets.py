@@ -41,7 +41,7 @@ def a_budget(
 
 def an_expression(operator: str, values: Sequence[str] = ()) -> LabelSelector:
     return LabelSelector(
-        match_expressions=[LabelSelectorRequirement(key="app", operator=operator, values=list(values))]
+        match_expressions=(LabelSelectorRequirement(key="app", operator=operator, values=tuple(values)),)
     )
 
 

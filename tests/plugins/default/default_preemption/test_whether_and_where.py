@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import force_setattr
 from tests.plugins.default.default_preemption.made import (
     PREEMPTED,
     a_preempting_cluster,
@@ -76,7 +77,7 @@ def test_each_node_reports_what_is_wrong_with_it():
 def test_a_pod_that_must_not_preempt_does_not():
     """4.7.1: which pods may preempt, and on which nodes."""
     pod = an_important(nominated="n")
-    pod.spec.preemption_policy = "Never"
+    force_setattr(pod.spec, "preemption_policy", "Never")
     decision = a_preempting_cluster(a_node("n", running=four())).decide(pod)
     assert decision.plan is None
     assert words(decision) == "not eligible due to preemptionPolicy=Never."
@@ -167,13 +168,13 @@ def test_the_search_ends_when_enough_candidates_are_found(nodes, args, tried):
 def test_how_many_nodes_are_tried_at_once_changes_no_candidate(at_once):
     each = [a_node(f"n{number:03d}", running=[a_running("v", number % 3 * 9, cpu="4")]) for number in range(200)]
     cluster, pod = a_preempting_cluster(*each), an_important()
-    pod.template.notes.pop(Search, None)
+    pod.template.notes.keep(Search, None)
     plan = plan_of(cluster.decide(pod))
-    pod.template.notes[Search] = at_once
+    pod.template.notes.keep(Search, at_once)
     again = plan_of(cluster.decide(pod))
     assert list(again.candidates) == list(plan.candidates)
     assert (again.nominate, again.evict) == (plan.nominate, plan.evict)
-    assert 100 < pod.template.notes[Search] < 200
+    assert 100 < pod.template.notes.get(Search) < 200
 
 
 def test_both_limits_at_zero_are_a_mistake():

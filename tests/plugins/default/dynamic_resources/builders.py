@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import force_setattr
+
 from mooring.framework import NodeView, Pod, Rejection
 from mooring.objects import ObjectMeta, OwnerReference
 from mooring.objects.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PodResourceClaim
@@ -73,13 +75,13 @@ def a_device(
             each: found if isinstance(found, DeviceCapacity) else DeviceCapacity(value=found)
             for each, found in (capacity or {}).items()
         },
-        taints=[DeviceTaint(key=key, value=value, effect=effect)] if taint else [],
-        consumes_counters=[CounterConsumption(counter_set="counters", counters=_counters(consumes))]
-        if consumes
-        else [],
+        taints=(DeviceTaint(key=key, value=value, effect=effect),) if taint else (),
+        consumes_counters=(
+            (CounterConsumption(counter_set="counters", counters=_counters(consumes)),) if consumes else ()
+        ),
         allow_multiple_allocations=shareable or None,
-        binding_conditions=None if conditions is None else list(conditions),
-        binding_failure_conditions=None if failures is None else list(failures),
+        binding_conditions=None if conditions is None else tuple(conditions),
+        binding_failure_conditions=None if failures is None else tuple(failures),
         binds_to_node=binds_to_node or None,
         node_name=node,
         all_nodes=everywhere,
@@ -127,8 +129,8 @@ def a_slice(
             all_nodes=everywhere,
             node_selector=selector,
             per_device_node_selection=per_device,
-            devices=list(offered),
-            shared_counters=[CounterSet(name="counters", counters=_counters(counters))] if counters else [],
+            devices=tuple(offered),
+            shared_counters=tuple([CounterSet(name="counters", counters=_counters(counters))] if counters else []),
         ),
     )
 
@@ -136,7 +138,7 @@ def a_slice(
 def a_class(name: str = "gpu", *selectors: str, provides: str | None = None, created: str | None = None) -> DeviceClass:
     return DeviceClass(
         metadata=ObjectMeta(name=name, uid=f"class-{name}", creation_timestamp=created),
-        spec=DeviceClassSpec(selectors=_selectors(selectors), extended_resource_name=provides),
+        spec=DeviceClassSpec(selectors=tuple(_selectors(selectors)), extended_resource_name=provides),
     )
 
 
@@ -159,11 +161,11 @@ def wants(
         name=name,
         exactly=ExactDeviceRequest(
             device_class_name=of,
-            selectors=_selectors(selectors),
+            selectors=tuple(_selectors(selectors)),
             allocation_mode=ALL if all else "ExactCount",
             count=0 if all else count,
             admin_access=admin,
-            tolerations=list(tolerating),
+            tolerations=tuple(tolerating),
             capacity=None if capacity is None else CapacityRequirements(requests=dict(capacity)),
         ),
     )
@@ -171,7 +173,7 @@ def wants(
 
 def first_of(name: str, *alternatives: DeviceRequest) -> DeviceRequest:
     """A request for the first alternative that can be had."""
-    return DeviceRequest(name=name, first_available=[_alternative(each) for each in alternatives])
+    return DeviceRequest(name=name, first_available=tuple(_alternative(each) for each in alternatives))
 
 
 def _alternative(request: DeviceRequest) -> DeviceSubRequest:
@@ -189,11 +191,11 @@ def _alternative(request: DeviceRequest) -> DeviceSubRequest:
 
 
 def same(attribute: str, *requests: str) -> DeviceConstraint:
-    return DeviceConstraint(match_attribute=attribute, requests=list(requests))
+    return DeviceConstraint(match_attribute=attribute, requests=tuple(requests))
 
 
 def distinct(attribute: str, *requests: str) -> DeviceConstraint:
-    return DeviceConstraint(distinct_attribute=attribute, requests=list(requests))
+    return DeviceConstraint(distinct_attribute=attribute, requests=tuple(requests))
 
 
 def a_claim(
@@ -213,14 +215,14 @@ def a_claim(
             name=name,
             namespace="default",
             uid=f"claim-{name}",
-            owner_references=owner,
+            owner_references=tuple(owner),
             annotations=dict(annotations or {}),
             deletion_timestamp="2025-01-01T00:00:00Z" if deleted else None,
         ),
-        spec=ResourceClaimSpec(devices=DeviceClaim(requests=list(requests), constraints=list(constraints))),
+        spec=ResourceClaimSpec(devices=DeviceClaim(requests=tuple(requests), constraints=tuple(constraints))),
         status=ResourceClaimStatus(
             allocation=allocation,
-            reserved_for=[ConsumerReference(resource="pods", name="pod", uid=uid) for uid in reserved_for],
+            reserved_for=tuple(ConsumerReference(resource="pods", name="pod", uid=uid) for uid in reserved_for),
         ),
     )
 
@@ -247,11 +249,11 @@ def allocated(
         share_id=share,
         consumed_capacity=dict(consumed or {}),
         admin_access=admin,
-        binding_conditions=list(conditions),
-        binding_failure_conditions=list(failures),
+        binding_conditions=tuple(conditions),
+        binding_failure_conditions=tuple(failures),
     )
     return Allocation(
-        devices=DeviceAllocation(results=[result]),
+        devices=DeviceAllocation(results=(result,)),
         node_selector=None if on is None else named(on),
         allocation_timestamp=at,
     )
@@ -259,19 +261,21 @@ def allocated(
 
 def named(*nodes: str) -> NodeSelector:
     """The nodes of these names."""
-    field = NodeSelectorRequirement(key="metadata.name", operator="In", values=list(nodes))
-    return NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=[field])])
+    field = NodeSelectorRequirement(key="metadata.name", operator="In", values=tuple(nodes))
+    return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(field,)),))
 
 
 def labelled(key: str, value: str) -> NodeSelector:
-    part = NodeSelectorRequirement(key=key, operator="In", values=[value])
-    return NodeSelector(node_selector_terms=[NodeSelectorTerm(match_expressions=[part])])
+    part = NodeSelectorRequirement(key=key, operator="In", values=(value,))
+    return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=(part,)),))
 
 
 def a_claiming_pod(*claims: str, uid: str = "uid", requests: Mapping[str, QuantityText] | None = None) -> Pod:
     """A pod that uses the claims of these names."""
     pod = a_pod(uid=uid, requests=requests)
-    pod.spec.resource_claims = [PodResourceClaim(name=name, resource_claim_name=name) for name in claims]
+    force_setattr(
+        pod.spec, "resource_claims", tuple(PodResourceClaim(name=name, resource_claim_name=name) for name in claims)
+    )
     return pod
 
 

@@ -26,14 +26,14 @@ class Placing:
 
     async def pre_bind(self) -> None:
         assert self.decision.view is not None
-        await self.world.plugin.pre_bind(self.pod, self.decision.view, self.decision.cycle)
+        await self.world.plugin.pre_bind(self.pod, self.decision.view, self.decision.cycle.shown)
 
     async def unreserve(self) -> Sequence[PluginFault]:
         return await reservation.unreserve(self.world.cluster.profile, self.decision)
 
     @property
     def state(self) -> PodClaims:
-        state: PodClaims = self.decision.cycle.filter_state(self.world.plugin)
+        state: PodClaims = self.decision.cycle.shown.filter_state(self.world.plugin)
         return state
 
 

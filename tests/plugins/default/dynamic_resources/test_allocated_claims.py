@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import force_setattr
 from tests.plugins.default.dynamic_resources.builders import (
     World,
     a_claim,
@@ -101,10 +102,14 @@ def waiting(*reported: tuple[str, str], since: str | None = None) -> ResourceCla
     )
     if reported:
         conditions = [DeviceCondition(type=type, status=status) for type, status in reported]
-        claim.status.devices = [
-            DeviceStatus(driver="gpu.example.com", pool="node", device="another", conditions=[]),
-            DeviceStatus(driver="gpu.example.com", pool="node", device="gpu-0", conditions=conditions),
-        ]
+        force_setattr(
+            claim.status,
+            "devices",
+            (
+                DeviceStatus(driver="gpu.example.com", pool="node", device="another", conditions=()),
+                DeviceStatus(driver="gpu.example.com", pool="node", device="gpu-0", conditions=tuple(conditions)),
+            ),
+        )
     return claim
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import force_setattr
 from tests.plugins.default.dynamic_resources.builders import (
     World,
     a_claim,
@@ -75,7 +76,7 @@ def test_selectors_of_several_devices_are_joined_without_repetition():
 
 
 def test_a_selector_with_several_terms_is_a_fault():
-    two = NodeSelector(node_selector_terms=[*labelled("zone", "a").node_selector_terms, NodeSelectorTerm()])
+    two = NodeSelector(node_selector_terms=(*labelled("zone", "a").node_selector_terms, NodeSelectorTerm()))
     world = World(
         a_node("node", labels={"zone": "a"}),
         slices=[a_slice(a_device(), selector=two)],
@@ -91,8 +92,8 @@ def test_a_result_repeats_what_kubelet_and_driver_must_know():
     claim = a_claim("claim", wants(admin=True, tolerating=[toleration]))
     (result,) = allocation(World(slices=[a_slice(device)], claims=[claim])).devices.results
     assert (result.request, result.driver, result.pool, result.device) == ("r", "gpu.example.com", "node", "gpu-0")
-    assert (result.admin_access, result.tolerations) == (True, [toleration])
-    assert (result.binding_conditions, result.binding_failure_conditions) == (["Ready"], ["Failed"])
+    assert (result.admin_access, result.tolerations) == (True, (toleration,))
+    assert (result.binding_conditions, result.binding_failure_conditions) == (("Ready",), ("Failed",))
     assert (result.share_id, result.consumed_capacity) == (None, {})
 
 
@@ -116,17 +117,21 @@ def test_drivers_get_the_configuration_of_the_class_once_and_then_of_the_claim()
 
     def a_configured_claim() -> ResourceClaim:
         claim = a_claim("claim", wants("a"), first_of("b", wants("x", 9), wants("y")), wants("c", of="other"))
-        claim.spec.devices.config = [
-            DeviceClaimConfiguration(opaque=parameters("for all")),
-            DeviceClaimConfiguration(requests=["a"], opaque=parameters("for a")),
-            DeviceClaimConfiguration(requests=["b/y"], opaque=parameters("for b, the second")),
-            DeviceClaimConfiguration(requests=["b/x"], opaque=parameters("for b, the first")),
-            DeviceClaimConfiguration(requests=["b"], opaque=parameters("for b")),
-        ]
+        force_setattr(
+            claim.spec.devices,
+            "config",
+            (
+                DeviceClaimConfiguration(opaque=parameters("for all")),
+                DeviceClaimConfiguration(requests=("a",), opaque=parameters("for a")),
+                DeviceClaimConfiguration(requests=("b/y",), opaque=parameters("for b, the second")),
+                DeviceClaimConfiguration(requests=("b/x",), opaque=parameters("for b, the first")),
+                DeviceClaimConfiguration(requests=("b",), opaque=parameters("for b")),
+            ),
+        )
         return claim
 
     gpu = a_class()
-    gpu.spec.config = [DeviceClassConfiguration(opaque=parameters("class"))]
+    force_setattr(gpu.spec, "config", (DeviceClassConfiguration(opaque=parameters("class")),))
     slices = [a_slice(a_device("0"), a_device("1"), a_device("2"))]
     world = World(slices=slices, classes=[gpu, a_class("other")], claims=[a_configured_claim()])
     config = [
@@ -135,9 +140,9 @@ def test_drivers_get_the_configuration_of_the_class_once_and_then_of_the_claim()
         if each.opaque
     ]
     assert config == [
-        ("FromClass", ["a", "b/y"], "class"),
-        ("FromClaim", [], "for all"),
-        ("FromClaim", ["a"], "for a"),
-        ("FromClaim", ["b/y"], "for b, the second"),
-        ("FromClaim", ["b"], "for b"),
+        ("FromClass", ("a", "b/y"), "class"),
+        ("FromClaim", (), "for all"),
+        ("FromClaim", ("a",), "for a"),
+        ("FromClaim", ("b/y",), "for b, the second"),
+        ("FromClaim", ("b",), "for b"),
     ]

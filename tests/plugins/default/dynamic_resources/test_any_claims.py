@@ -7,6 +7,7 @@ from collections import Counter
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
+from msgspec.structs import force_setattr
 from tests.plugins.default.dynamic_resources.builders import (
     World,
     a_claim,
@@ -66,7 +67,9 @@ def worlds(draw: DrawFn) -> tuple[World, Pod]:
     for name in ["first", "second"][: draw(st.integers(1, 2))]:
         if draw(st.sampled_from([False, False, True])):
             allocation = allocated("elsewhere", pool="elsewhere", on=None)
-            allocation.node_selector = draw(st.sampled_from([None, labelled("zone", "a"), labelled("zone", "c")]))
+            force_setattr(
+                allocation, "node_selector", draw(st.sampled_from([None, labelled("zone", "a"), labelled("zone", "c")]))
+            )
             own.append(a_claim(name, wants("r"), allocation=allocation))
         else:
             requested = [draw(requests(f"r{at}")) for at in range(draw(st.integers(1, 2)))]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from msgspec.structs import force_setattr
 from tests.plugins.default.dynamic_resources.builders import (
     World,
     a_claim,
@@ -32,7 +33,11 @@ def report(world: World, condition: str, *, reason: str = "", message: str = "")
     """What the driver reports."""
     claim = claim_of(world)
     reported = DeviceCondition(type=condition, status="True", reason=reason, message=message)
-    claim.status.devices = [DeviceStatus(driver="gpu.example.com", pool="node", device="gpu-0", conditions=[reported])]
+    force_setattr(
+        claim.status,
+        "devices",
+        (DeviceStatus(driver="gpu.example.com", pool="node", device="gpu-0", conditions=(reported,)),),
+    )
     world.services.objects(ResourceClaim).put(claim)
 
 
@@ -75,7 +80,7 @@ async def test_a_failure_ends_the_wait():
         await task
     assert str(raised.value) == 'device binding failed: claim=claim, reason=Fire, message="it \\"burns\\""'
     await placing.unreserve()
-    assert claim_of(world).status.reserved_for == []
+    assert claim_of(world).status.reserved_for == ()
 
 
 async def test_after_the_timeout_the_attempt_has_failed_and_the_claim_is_overdue():
@@ -95,7 +100,7 @@ async def test_a_claim_that_was_allocated_too_long_ago_is_not_waited_for():
     _, task = await started(world)
     allocation = claim_of(world).status.allocation
     assert allocation is not None
-    allocation.allocation_timestamp = "2001-01-01T00:00:00Z"
+    force_setattr(allocation, "allocation_timestamp", "2001-01-01T00:00:00Z")
     await pass_time(world, POLL_SECONDS)
     with pytest.raises(Fault, match=r"^device binding timeout: claim=claim$"):
         await task

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import msgspec
 import pytest
+from msgspec.structs import force_setattr
 from tests.plugins.default.dynamic_resources.builders import (
     World,
     a_claim,
@@ -166,7 +167,7 @@ def test_an_unknown_allocation_mode_fails_the_attempt(mode, form):
     """The API server fills in the mode. Without one, the number of devices is unknown."""
     requested = wants("r", 0)
     assert requested.exactly is not None
-    requested.exactly.allocation_mode = mode
+    force_setattr(requested.exactly, "allocation_mode", mode)
     claim = a_claim("claim", requested if form == "exactly" else first_of("first", requested))
     with pytest.raises(Fault) as fault:
         World(slices=[FOUR], claims=[claim]).chosen(a_claiming_pod("claim"))
@@ -183,7 +184,7 @@ def test_a_selector_is_not_evaluated_for_a_device_in_use():
 @pytest.mark.parametrize("value", [{}, {"strings": ["a"]}, {"ints": []}])
 def test_an_attribute_that_is_empty_or_a_list_fails_every_selector(value):
     odd = a_device("gpu-0", model="a")
-    odd.attributes["names"] = msgspec.convert(value, DeviceAttribute)
+    force_setattr(odd, "attributes", {**odd.attributes, "names": msgspec.convert(value, DeviceAttribute)})
     claim = a_claim("claim", wants("r", 1, "true"))
     with pytest.raises(Fault) as fault:
         World(slices=[a_slice(odd)], claims=[claim]).chosen(a_claiming_pod("claim"))

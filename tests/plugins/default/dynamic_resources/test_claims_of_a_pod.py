@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import force_setattr
 from tests.plugins.default.dynamic_resources.builders import (
     World,
     a_claim,
@@ -24,14 +25,14 @@ from mooring.testing import a_cycle, a_pod
 
 def a_pod_after_a_template(*statuses: PodResourceClaimStatus) -> Pod:
     pod = a_claiming_pod()
-    pod.spec.resource_claims = [PodResourceClaim(name="gpu", resource_claim_template_name="template")]
-    pod.status.resource_claim_statuses = list(statuses)
+    force_setattr(pod.spec, "resource_claims", (PodResourceClaim(name="gpu", resource_claim_template_name="template"),))
+    force_setattr(pod.status, "resource_claim_statuses", tuple(statuses))
     return pod
 
 
 def a_pod_that_names_nothing() -> Pod:
     pod = a_claiming_pod()
-    pod.spec.resource_claims = [PodResourceClaim(name="gpu")]
+    force_setattr(pod.spec, "resource_claims", (PodResourceClaim(name="gpu"),))
     return pod
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import force_setattr
 from tests.plugins.default.dynamic_resources.builders import (
     World,
     a_claim,
@@ -71,7 +72,8 @@ def a_container(name: str, *, sidecar: bool = False, **amounts: QuantityText) ->
 
 def a_pod_of(*containers: Container, init: tuple[Container, ...] = ()) -> Pod:
     pod = a_pod(uid="uid")
-    pod.spec.containers, pod.spec.init_containers = list(containers), list(init)
+    force_setattr(pod.spec, "containers", containers)
+    force_setattr(pod.spec, "init_containers", init)
     return pod
 
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
+from msgspec.structs import force_setattr
 from tests.plugins.default.dynamic_resources.builders import (
     World,
     a_claim,
@@ -50,25 +51,29 @@ def a_world(
 
 def a_group(*claims: PodResourceClaim, created: str | None = None) -> PodGroup:
     group = a_pod_group("gang", uid="group", min_count=2)
-    group.spec.resource_claims = list(claims)
+    force_setattr(group.spec, "resource_claims", tuple(claims))
     if created is not None:
-        group.status.resource_claim_statuses = [PodResourceClaimStatus(name="gpu", resource_claim_name=created)]
+        force_setattr(
+            group.status, "resource_claim_statuses", (PodResourceClaimStatus(name="gpu", resource_claim_name=created),)
+        )
     return group
 
 
 def a_member(*claims: PodResourceClaim, uid: str = "one", created: str | None = None) -> Pod:
     """A pod of the gang. `created`: the claim that its status names for the entry `gpu`."""
     pod = a_pod(uid, uid=uid, group="gang")
-    pod.spec.resource_claims = list(claims or [BY_NAME])
+    force_setattr(pod.spec, "resource_claims", tuple(claims or [BY_NAME]))
     if created is not None:
-        pod.status.resource_claim_statuses = [PodResourceClaimStatus(name="gpu", resource_claim_name=created)]
+        force_setattr(
+            pod.status, "resource_claim_statuses", (PodResourceClaimStatus(name="gpu", resource_claim_name=created),)
+        )
     return pod
 
 
 def owned(claim: ResourceClaim, **owner: str) -> ResourceClaim:
     """The claim as the resource claim controller creates it for the group."""
     of_group = {"api_version": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "name": "gang", "uid": "group"}
-    claim.metadata.owner_references = [OwnerReference(**{**of_group, **owner}, controller=True)]
+    force_setattr(claim.metadata, "owner_references", (OwnerReference(**{**of_group, **owner}, controller=True),))
     return claim
 
 
@@ -118,7 +123,7 @@ async def test_what_a_claim_is_reserved_for(of_pod, of_group, gates, resource):
 async def test_a_claim_that_is_reserved_for_the_group_is_not_written_again():
     """G46: pods that come later use the claim as it is."""
     claim = a_claim("claim", allocation=allocated())
-    claim.status.reserved_for = [GROUP_USER]
+    force_setattr(claim.status, "reserved_for", (GROUP_USER,))
     world = a_world(claim)
     placing = Placing(world, a_member(uid="later"))
     placing.reserve()
@@ -133,7 +138,7 @@ async def test_a_failed_pod_does_not_unreserve_the_claim_of_its_group():
     placing.reserve()
     await placing.pre_bind()
     await placing.unreserve()
-    assert claim_of(world).status.reserved_for == [GROUP_USER]
+    assert claim_of(world).status.reserved_for == (GROUP_USER,)
     assert devices_of(claim_of(world)) == ["gpu-0"]
 
 
@@ -163,7 +168,7 @@ def test_a_pod_without_a_group_may_not_use_the_claim_of_one():
     """G51: where kube-scheduler crashes, the pod is refused."""
     world = a_world(owned(a_claim("made", wants())))
     pod = a_member(BY_TEMPLATE, created="made")
-    pod.spec.scheduling_group = None
+    force_setattr(pod.spec, "scheduling_group", None)
     assert verdict(world, pod).endswith("was not created for Pod default/one (Pod is not owner)")
 
 
@@ -268,7 +273,7 @@ async def test_of_pods_that_share_an_allocation_one_writes_it(gates, order):
 
 def a_stuck_claim(*users: ConsumerReference) -> ResourceClaim:
     claim = a_claim("claim", allocation=allocated(on="gone"))
-    claim.status.reserved_for = list(users)
+    force_setattr(claim.status, "reserved_for", tuple(users))
     return claim
 
 
@@ -311,7 +316,7 @@ def test_a_claim_that_is_shared_in_a_trial_is_not_deallocated():
     world = a_world(nodes=("near", "far"))
     tried(world, a_member(uid="one"))
     world.cluster.state.set_pending(pod := a_member(uid="two"))
-    pod.spec.node_selector = {"kubernetes.io/hostname": "far"}
+    force_setattr(pod.spec, "node_selector", {"kubernetes.io/hostname": "far"})
     cycle = a_cycle(pod, world.cluster)
     assert world.plugin.filter(pod, world.cluster.node("far"), cycle) is not None
     state = cycle.filter_state(world.plugin)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import force_setattr
 from tests.plugins.default.dynamic_resources.builders import World, a_claim, a_claiming_pod, a_class, a_slice, allocated
 
 from mooring.framework import Action, ClusterEvent, Node, Pod
@@ -79,8 +80,12 @@ def test_what_always_wakes(event, before, after):
 
 def after_a_template(uid: str, *made: str) -> Pod:
     pod = a_claiming_pod(uid=uid)
-    pod.spec.resource_claims = [PodResourceClaim(name="gpu", resource_claim_template_name="template")]
-    pod.status.resource_claim_statuses = [PodResourceClaimStatus(name="gpu", resource_claim_name=name) for name in made]
+    force_setattr(pod.spec, "resource_claims", (PodResourceClaim(name="gpu", resource_claim_template_name="template"),))
+    force_setattr(
+        pod.status,
+        "resource_claim_statuses",
+        tuple(PodResourceClaimStatus(name="gpu", resource_claim_name=name) for name in made),
+    )
     return pod
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import force_setattr
 from tests.plugins.default.dynamic_resources.builders import (
     World,
     a_claim,
@@ -83,7 +84,7 @@ async def test_a_share_that_the_watch_shows_before_we_know_it_is_written_counts_
     )
     first = reserved(world, a_claiming_pod("one"))
     claim, allocation = claim_of(world, "one"), first.state.allocations[0]
-    claim.status.allocation = None
+    force_setattr(claim.status, "allocation", None)
     shown = a_claim("one", wants(capacity={"memory": "5Gi"}), allocation=allocation)
     world.services.objects(type(claim)).put(shown)
     assert world.chosen(a_claiming_pod("two", uid="other")) == {"r": ["gpu-0"]}
@@ -137,3 +138,14 @@ async def test_unreserve_lets_go_of_claims_that_were_reserved_for_the_pod_before
     await placing.unreserve()
     assert users_of(claim_of(world)) == ["other"]
     assert world.services.claim_writer.written == [("remove_reserved_for", "default/claim")]
+
+
+@pytest.mark.parametrize(("is_trial", "written"), [(True, []), (False, ["remove_reserved_for"])])
+async def test_a_trial_gives_up_no_reservation_that_was_written_before(is_trial, written):
+    """As after a crash between PreBind and Bind: the claim is reserved for the pod, which is tried with its group."""
+    claim = a_claim("claim", wants(), allocation=allocated(), reserved_for=["uid"])
+    world = World(slices=[a_slice(*devices("gpu-0"))], claims=[claim])
+    placing = reserved(world, a_claiming_pod("claim"))
+    placing.decision.cycle.is_trial = is_trial
+    await placing.unreserve()
+    assert [verb for verb, *_ in world.services.claim_writer.written] == written

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import force_setattr
 from tests.plugins.default.dynamic_resources.builders import (
     World,
     a_claim,
@@ -94,7 +95,7 @@ def test_without_the_gate_devices_that_consume_counters_are_left_alone():
 # Capacity
 
 STEPS = CapacityPolicy(default="2Gi", valid_range=CapacityRange(min="1Gi", max="4Gi", step="1Gi"))
-VALUES = CapacityPolicy(default="2Gi", valid_values=["1Gi", "2Gi", "4Gi"])
+VALUES = CapacityPolicy(default="2Gi", valid_values=("1Gi", "2Gi", "4Gi"))
 GIB = 2**30
 
 CONSUMED: dict[str, tuple[str | None, CapacityPolicy | None, str]] = {
@@ -180,9 +181,8 @@ def test_claims_that_share_a_device(others, requests, chosen):
 
 def test_a_claim_may_have_several_shares_of_a_device_and_give_them_back():
     twice = allocated("shared", share="s", consumed={"memory": "4Gi"})
-    twice.devices.results.append(
-        allocated("shared", request="q", share="t", consumed={"memory": "4Gi"}).devices.results[0]
-    )
+    second = allocated("shared", request="q", share="t", consumed={"memory": "4Gi"})
+    force_setattr(twice.devices, "results", (*twice.devices.results, *second.devices.results))
     claim = a_claim("claim", wants(capacity={"memory": "1Gi"}))
     world = World(slices=[A_SHARED_DEVICE], claims=[a_claim("other", allocation=twice), claim])
     assert world.chosen(a_claiming_pod("claim")) == CANNOT_ALLOCATE

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from msgspec.structs import force_setattr
 from tests.plugins.default.dynamic_resources.builders import (
     World,
     a_claim,
@@ -107,7 +108,7 @@ async def test_whether_there_is_something_to_do_is_known_before():
     for pod, is_needed in ((a_pod(), False), (a_claiming_pod("claim"), True)):
         placing = Placing(world, pod)
         assert placing.decision.view is not None
-        needed = world.plugin.needs_pre_bind(pod, placing.decision.view, placing.decision.cycle)
+        needed = world.plugin.needs_pre_bind(pod, placing.decision.view, placing.decision.cycle.shown)
         assert needed is is_needed
 
 
@@ -115,7 +116,7 @@ async def test_after_a_conflict_the_claim_is_read_again_and_what_others_wrote_st
     world = a_world(a_claim("claim", allocation=allocated()))
     hurried, placing = Hurried(monkeypatch, world), reserved(world, a_claiming_pod("claim"))
     changed = a_claim("claim", allocation=allocated(), reserved_for=["other"])
-    changed.metadata.resource_version = "7"
+    force_setattr(changed.metadata, "resource_version", "7")
     writer = world.services.claim_writer
     write = writer.write_reserved_for
 
@@ -150,13 +151,13 @@ async def test_conflicts_are_tried_again_five_times_at_most(monkeypatch, verb):
 
 def _changed(**status: object) -> ResourceClaim:
     claim = a_claim("claim", wants(), **status)  # type: ignore[arg-type]
-    claim.metadata.resource_version = "7"
+    force_setattr(claim.metadata, "resource_version", "7")
     return claim
 
 
 def _a_recreated_claim() -> ResourceClaim:
     claim = _changed()
-    claim.metadata = ObjectMeta(name="claim", namespace="default", uid="another", resource_version="7")
+    force_setattr(claim, "metadata", ObjectMeta(name="claim", namespace="default", uid="another", resource_version="7"))
     return claim
 
 

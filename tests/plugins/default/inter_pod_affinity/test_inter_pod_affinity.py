@@ -149,8 +149,8 @@ def test_required_terms(pod, running, reasons):
 
 
 def by_team(operator: str, *values: str) -> LabelSelector:
-    requirement = LabelSelectorRequirement(key="team", operator=operator, values=list(values))
-    return LabelSelector(match_expressions=[requirement])
+    requirement = LabelSelectorRequirement(key="team", operator=operator, values=tuple(values))
+    return LabelSelector(match_expressions=(requirement,))
 
 
 SELECTED_NAMESPACES = {
@@ -213,7 +213,7 @@ def test_counts_follow_pods_and_what_ifs():
     assert verdict(plugin.filter(pod, cluster.node("a2"), a_cycle(pod, cluster))) == (UNSCHEDULABLE, (NOT_AWAY,))
 
 
-NEAR = LabelSelector(match_expressions=[LabelSelectorRequirement(key="app", operator="Near")])
+NEAR = LabelSelector(match_expressions=(LabelSelectorRequirement(key="app", operator="Near"),))
 
 PRE_FILTER = {
     "no terms, and no anti-affinity of others": (a_pod(), Skip()),

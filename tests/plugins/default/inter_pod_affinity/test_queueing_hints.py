@@ -18,7 +18,7 @@ NEAR_WEB = a_pod(affinity=pod_rules(near=[a_term(WEB)]), labels=DB)
 NEAR_BOTH = a_pod(affinity=pod_rules(near=[a_term(WEB), a_term({"tier": "front"})]))
 AWAY_FROM_WEB = a_pod(affinity=pod_rules(away=[a_term(WEB)]))
 PLAIN = a_pod(labels=WEB)
-NEAR = LabelSelector(match_expressions=[LabelSelectorRequirement(key="app", operator="Near")])
+NEAR = LabelSelector(match_expressions=(LabelSelectorRequirement(key="app", operator="Near"),))
 UNREADABLE = a_pod(affinity=pod_rules(near=[a_term(NEAR)]))
 
 

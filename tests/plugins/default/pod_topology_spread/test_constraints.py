@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import force_setattr
 from tests.plugins.verdicts import normalized
 
 from mooring.framework import UNRESOLVABLE, UNSCHEDULABLE, Skip
@@ -33,7 +34,7 @@ LACKING = (UNRESOLVABLE, (NO_LABEL,))
 def web(*, of: str = "web", leaving: bool = False, namespace: str = "default", **more):
     pod = a_pod(labels={"app": of}, namespace=namespace, **more)
     if leaving:
-        pod.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
+        force_setattr(pod.metadata, "deletion_timestamp", "2026-01-01T00:00:00Z")
     return pod
 
 
@@ -156,7 +157,7 @@ def test_a_pod_without_soft_constraints_is_not_scored():
         assert isinstance(plugin.pre_score(pod, cluster.nodes, a_cycle(pod, cluster)), Skip)
 
 
-BROKEN = LabelSelector(match_expressions=[LabelSelectorRequirement(key="app", operator="Near")])
+BROKEN = LabelSelector(match_expressions=(LabelSelectorRequirement(key="app", operator="Near"),))
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import force_setattr
 
 from mooring.base.errors import OperatorMistake
 from mooring.framework import UNRESOLVABLE, UNSCHEDULABLE, Skip
@@ -50,9 +51,11 @@ def a_replica_set(selector, kind=ReplicaSet):
 
 def owned_by(kind, api_version="apps/v1", *, controller=True, labels=WEB):
     pod = a_pod(labels=labels)
-    pod.metadata.owner_references = [
-        OwnerReference(api_version=api_version, kind=kind, name="it", controller=controller)
-    ]
+    force_setattr(
+        pod.metadata,
+        "owner_references",
+        (OwnerReference(api_version=api_version, kind=kind, name="it", controller=controller),),
+    )
     return pod
 
 
@@ -83,8 +86,8 @@ def counted(pod, *objects):
 ANY_WEB = [{"app": "web"}, {"app": "web", "tier": "front"}, {"app": "web", "tier": "back"}]
 FRONT = [{"app": "web", "tier": "front"}]
 BY_APP = LabelSelector(match_labels={"app": "web"})
-IN_FRONT = LabelSelector(match_expressions=[LabelSelectorRequirement(key="tier", operator="In", values=["front"])])
-BROKEN = LabelSelector(match_expressions=[LabelSelectorRequirement(key="tier", operator="Near")])
+IN_FRONT = LabelSelector(match_expressions=(LabelSelectorRequirement(key="tier", operator="In", values=("front",)),))
+BROKEN = LabelSelector(match_expressions=(LabelSelectorRequirement(key="tier", operator="Near"),))
 
 WHO = {
     "no Service selects the pod and no controller owns it": (a_pod(labels=WEB), [], None),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import force_setattr
 
 from mooring.base.errors import Fault
 from mooring.objects.storage import PersistentVolume
@@ -19,7 +20,7 @@ FREE, KEPT = ("class", "wait"), ("claim", "default/data")
 
 def a_version(version: str, name: str = "pv") -> PersistentVolume:
     volume = a_volume(name)
-    volume.metadata.resource_version = version
+    force_setattr(volume.metadata, "resource_version", version)
     return volume
 
 

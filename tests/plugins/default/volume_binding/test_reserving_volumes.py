@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import force_setattr
 from tests.plugins.default.volume_plugins import verdict_of
 
 from mooring.base.errors import ApiError, Fault
@@ -34,7 +35,7 @@ HERE, THERE = {ZONE: ["here"]}, {ZONE: ["there"]}
 
 
 def versioned(item: Any, version: str = "1") -> Any:
-    item.metadata.resource_version = version
+    force_setattr(item.metadata, "resource_version", version)
     return item
 
 

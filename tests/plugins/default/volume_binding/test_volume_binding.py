@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import force_setattr
 from tests.plugins.default.volume_plugins import SKIPPED, plugin_with, verdict_of
 from tests.plugins.verdicts import requeues
 
@@ -134,10 +135,9 @@ def test_claims_that_wait_for_a_pod_and_get_a_free_volume(objects, expected):
 
 def test_a_volumes_affinity_does_not_know_the_names_of_nodes():
     volume = an_offer(on={})
-    named = NodeSelectorRequirement(key="metadata.name", operator="In", values=["other"])
-    volume.spec.node_affinity = VolumeNodeAffinity(
-        required=NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=[named])])
-    )
+    named = NodeSelectorRequirement(key="metadata.name", operator="In", values=("other",))
+    selector = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(named,)),))
+    force_setattr(volume.spec, "node_affinity", VolumeNodeAffinity(required=selector))
     assert verdict_of(plugin_with(VolumeBinding, LOCAL, a_waiting_claim(), volume), POD, NODE) is None
 
 

@@ -299,7 +299,7 @@ class Coscheduling(Plugin):
             self._failures.clear(group.key)
             self._partial.complete(group.metadata.uid)
             for waiting in list(self._members.waiting(group)):
-                self._waiting.allow(waiting.pod.uid, self.name)
+                self._waiting.allow(waiting.pod.uid, self)
             return Allow()
         is_first = len(assigned) == 1
         if not self._is_compatible:
@@ -352,7 +352,7 @@ class Coscheduling(Plugin):
 
     def _reject_waiting(self, group: CoschedulingGroup, reason: str) -> None:
         for waiting in list(self._members.waiting(group)):
-            if self._waiting.reject(waiting.pod.uid, self.name, reason):
+            if self._waiting.reject(waiting.pod.uid, self, reason):
                 self._releasing[waiting.pod.uid] = group.key
 
     def _forget(self, group: CoschedulingGroup) -> None:

@@ -77,7 +77,7 @@ class Search:
                 break
             tried = end
             size = self._next_size(wanted, tried)
-        notes[Search] = max(end + end // 16, FEWEST_AT_ONCE)
+        notes.keep(Search, max(end + end // 16, FEWEST_AT_ONCE))
 
     def _next_size(self, wanted: int, tried: int) -> int:
         """About as many as it takes, by the share of candidates among those that were tried."""

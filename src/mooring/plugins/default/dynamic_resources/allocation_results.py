@@ -34,8 +34,8 @@ def allocation_of(claim: ResourceClaim, found: FoundClaim, node: str, features: 
     """The allocation of one claim on this node."""
     return Allocation(
         devices=DeviceAllocation(
-            results=[_result(claim, at, each, features) for at, each in enumerate(found.devices)],
-            config=_configuration(claim, found.chosen),
+            results=tuple(_result(claim, at, each, features) for at, each in enumerate(found.devices)),
+            config=tuple(_configuration(claim, found.chosen)),
         ),
         node_selector=_node_selector(found, node),
     )
@@ -50,9 +50,9 @@ def _result(claim: ResourceClaim, at: int, found: FoundDevice, features: Feature
         pool=found.offered.id.pool,
         device=found.offered.id.device,
         admin_access=True if wanted.has_admin_access else None,
-        tolerations=list(wanted.tolerations),
-        binding_conditions=list(device.binding_conditions or ()) if with_conditions else [],
-        binding_failure_conditions=list(device.binding_failure_conditions or ()) if with_conditions else [],
+        tolerations=tuple(wanted.tolerations),
+        binding_conditions=tuple(device.binding_conditions or ()) if with_conditions else (),
+        binding_failure_conditions=tuple(device.binding_failure_conditions or ()) if with_conditions else (),
         share_id=_share_id(claim, at, found) if found.is_share else None,
         consumed_capacity=dict(found.consumed),
     )
@@ -65,23 +65,22 @@ def _share_id(claim: ResourceClaim, at: int, found: FoundDevice) -> str:
 
 def _configuration(claim: ResourceClaim, chosen: Sequence[ResolvedRequest]) -> list[AllocationConfiguration]:
     """Configuration for drivers: that of each class once, then the claim's own."""
-    of_class: dict[str, list[AllocationConfiguration]] = {}
+    of_class: dict[str, list[ResolvedRequest]] = {}
     for wanted in chosen:
-        known = of_class.get(wanted.device_class.name)
-        if known is None:
-            of_class[wanted.device_class.name] = [
-                AllocationConfiguration(source=FROM_CLASS, requests=[wanted.reference], opaque=each.opaque)
-                for each in wanted.device_class.spec.config
-            ]
-        else:
-            for each in known:
-                each.requests.append(wanted.reference)
+        of_class.setdefault(wanted.device_class.name, []).append(wanted)
+    shared = [
+        AllocationConfiguration(
+            source=FROM_CLASS, requests=tuple(wanted.reference for wanted in some), opaque=each.opaque
+        )
+        for some in of_class.values()
+        for each in some[0].device_class.spec.config
+    ]
     own = [
-        AllocationConfiguration(source=FROM_CLAIM, requests=list(each.requests), opaque=each.opaque)
+        AllocationConfiguration(source=FROM_CLAIM, requests=each.requests, opaque=each.opaque)
         for each in claim.spec.devices.config
         for _ in range(1 if not each.requests else sum(_applies_to(each.requests, wanted) for wanted in chosen))
     ]
-    return [*(each for configurations in of_class.values() for each in configurations), *own]
+    return [*shared, *own]
 
 
 def _applies_to(requests: Sequence[str], wanted: ResolvedRequest) -> bool:
@@ -109,17 +108,19 @@ def _nodes_of(found: FoundDevice) -> tuple[str | None, NodeSelector | None]:
 
 def _node_selector(found: FoundClaim, node: str) -> NodeSelector | None:
     """Which nodes can use these devices: one, some, or (None) any."""
-    term = NodeSelectorTerm(match_fields=[], match_expressions=[])
+    fields: list[NodeSelectorRequirement] = []
+    expressions: list[NodeSelectorRequirement] = []
     for each in found.devices:
         node_name, selector = _nodes_of(each)
         if node_name is not None or each.offered.device.binds_to_node:
-            only = NodeSelectorRequirement(key="metadata.name", operator="In", values=[node])
-            return NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=[only])])
+            only = NodeSelectorRequirement(key="metadata.name", operator="In", values=(node,))
+            return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(only,)),))
         for part in selector.node_selector_terms if selector is not None else ():
-            _add_new(part.match_fields, term.match_fields)
-            _add_new(part.match_expressions, term.match_expressions)
-    if term.match_fields or term.match_expressions:
-        return NodeSelector(node_selector_terms=[term])
+            _add_new(part.match_fields, fields)
+            _add_new(part.match_expressions, expressions)
+    if fields or expressions:
+        term = NodeSelectorTerm(match_fields=tuple(fields), match_expressions=tuple(expressions))
+        return NodeSelector(node_selector_terms=(term,))
     return None
 
 

@@ -193,7 +193,7 @@ class ClaimBinder:
                 now = timestamp(self._clock.now())
                 allocation = msgspec.structs.replace(allocation, allocation_timestamp=now)
         status = msgspec.structs.replace(
-            claim.status, allocation=allocation, reserved_for=[*claim.status.reserved_for, user]
+            claim.status, allocation=allocation, reserved_for=(*claim.status.reserved_for, user)
         )
         return msgspec.structs.replace(claim, status=status)
 

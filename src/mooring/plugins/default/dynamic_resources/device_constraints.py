@@ -7,6 +7,7 @@ larger one.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 from mooring.objects.resource import DeviceAttribute, DeviceConstraint, ResourceClaim
 from mooring.plugins.default.dynamic_resources.device_requests import AllocationFault
@@ -19,7 +20,7 @@ Value = tuple[str, object]
 class AttributeConstraint(ABC):
     """A rule about an attribute, over the devices of some requests (none named: all)."""
 
-    def __init__(self, attribute: str, requests: list[str]) -> None:
+    def __init__(self, attribute: str, requests: Sequence[str]) -> None:
         self._attribute = attribute
         self._requests = frozenset(requests)
 
@@ -52,7 +53,7 @@ class AttributeConstraint(ABC):
 class SameAttribute(AttributeConstraint):
     """All devices have the attribute, with one value."""
 
-    def __init__(self, attribute: str, requests: list[str]) -> None:
+    def __init__(self, attribute: str, requests: Sequence[str]) -> None:
         super().__init__(attribute, requests)
         self._value: Value | None = None
         self._devices = 0
@@ -76,7 +77,7 @@ class DistinctAttribute(AttributeConstraint):
     may get the same value twice; and once one is given back, the request's others are forgotten.
     """
 
-    def __init__(self, attribute: str, requests: list[str]) -> None:
+    def __init__(self, attribute: str, requests: Sequence[str]) -> None:
         super().__init__(attribute, requests)
         self._values: dict[str, Value | None] = {}
         self._devices = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -54,7 +54,7 @@ class ResolvedRequest(msgspec.Struct, frozen=True, eq=False):
     count: int
     has_admin_access: bool
     tolerations: Sequence[DeviceToleration]
-    capacity: dict[str, QuantityText]
+    capacity: Mapping[str, QuantityText]
 
     @property
     def name(self) -> str:

@@ -107,7 +107,7 @@ def claim_in_memory(pod: Pod) -> ResourceClaim:
             namespace=pod.namespace,
             uid=f"{pod.uid}-extended-resources",
             annotations={EXTENDED_RESOURCE_CLAIM: "true"},
-            owner_references=[owner],
+            owner_references=(owner,),
         )
     )
 
@@ -119,7 +119,7 @@ class ExtendedRequests(msgspec.Struct):
     mappings: list[ResourceMapping] = msgspec.field(default_factory=list)
 
     def claim(self, extended_claim: ResourceClaim) -> ResourceClaim:
-        spec = ResourceClaimSpec(devices=DeviceClaim(requests=self.requests))
+        spec = ResourceClaimSpec(devices=DeviceClaim(requests=tuple(self.requests)))
         return ResourceClaim(metadata=extended_claim.metadata, spec=spec)
 
 
@@ -170,9 +170,10 @@ def _add_resource(pod: Pod, resource: str, device_class: str, made: ExtendedRequ
             if largest is None or _count(largest) < _count(request):
                 largest = request
     if largest is not None:
-        for mapping in mappings:
-            if mapping.request_name in names:
-                mapping.request_name = largest.name
+        mappings = [
+            msgspec.structs.replace(each, request_name=largest.name) if each.request_name in names else each
+            for each in mappings
+        ]
         made.requests.append(largest)
     made.requests += [request for request in lasting if request is not None]
     made.mappings += mappings

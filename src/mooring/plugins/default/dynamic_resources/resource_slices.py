@@ -78,7 +78,7 @@ class DeviceSlice:
         return self.spec.pool.generation
 
     @property
-    def counter_sets(self) -> list[CounterSet]:
+    def counter_sets(self) -> Sequence[CounterSet]:
         return self.spec.shared_counters
 
 

@@ -78,7 +78,7 @@ class IncomingPodTermReader:
             known = self._read(affinity, pod.namespace)
             self._known.put(template, known, len(template[1]) + TERM_BYTES * known.size)
         if known.size > FEW:  # dry runs read them often, and many terms take long to encode
-            pod.notes[self._key] = known
+            pod.notes.keep(self._key, known)
         else:
             self._noted[family] = known
         return known

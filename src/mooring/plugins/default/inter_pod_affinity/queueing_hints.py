@@ -66,9 +66,11 @@ def _of(pod: Pod | PlacedPod, kind: TermKind) -> Terms:
     if len(terms) <= FEW:
         return _read(terms)
     if isinstance(pod, Pod):
-        if kind not in pod.notes:
-            pod.notes[kind] = _read(terms)
-        return cast(Terms, pod.notes[kind])
+        read = pod.notes.get(kind)
+        if read is None:
+            read = _read(terms)
+            pod.notes.keep(kind, read)
+        return cast(Terms, read)
     read = _deleted_pods.get((pod.uid, kind))
     if read is None or read[0] is not pod.affinity:
         read = _deleted_pods.put((pod.uid, kind), (pod.affinity, _read(terms)), len(terms))

@@ -112,7 +112,7 @@ class ConstraintReader:
             nodes = self._nodes_text(pod)
             read = self._cached((pod.namespace, text, nodes), len(text) + len(nodes), pod, wanted, kind)
             if is_noted_on_pod:
-                pod.notes[self._key, action] = read
+                pod.notes.keep((self._key, action), read)
             else:
                 self._own[action][family] = read
             return read
