@@ -16,9 +16,10 @@ from msgspec.structs import force_setattr
 from mooring.base.errors import Fault, OperatorMistake
 from mooring.client import Connection
 from mooring.config import Configuration, default_configuration, load_configuration
-from mooring.framework import Http, Plugin
+from mooring.framework import Http, Objects, Plugin, Rejection
 from mooring.objects import OwnerReference, Pod
 from mooring.plugins.catalogue import catalogue
+from mooring.plugins.community.trimaran.load_sources import MeasuredNode
 from mooring.scheduler.plugin_runtime.http_service import HttpFetcher
 from mooring.simulator import Arrival, Cluster, Workload, capacity, drain_check, fit, profile, simulate, simulate_each
 from mooring.simulator.outside_data import OutsideData
@@ -251,3 +252,18 @@ def test_a_profile_that_fetches_is_refused_where_its_pods_take_part(cluster: Clu
     with pytest.raises(OperatorMistake) as refused:
         simulate(cluster, arrivals, two_profiles(), registry=REGISTRY)
     assert [problem.path for problem in refused.value.problems] == ["TargetLoadPacking (community)"]
+
+
+class CountsNodes(Plugin):
+    """Reads nodes by a type of its own."""
+
+    def __init__(self, nodes: Objects[MeasuredNode]):
+        self._nodes = nodes
+
+    def filter(self, pod, node, cycle):
+        return None if self._nodes.get(node.name) is not None else Rejection("node(s) are not known")
+
+
+def test_nodes_are_known_by_a_type_of_the_plugin():
+    result = simulate(Cluster(CLUSTER.nodes), [Arrival(0, a_pod("new"))], profile(enable=[CountsNodes]))
+    assert len(result.bound) == 1

@@ -90,6 +90,10 @@ class Cluster(msgspec.Struct, frozen=True):
                 return [msgspec.convert(msgspec.to_builtins(each), kind, strict=False) for each in objects]
         return self.objects_of(kind)
 
+    def lasting_objects_of(self, kind: type[KubeObject]) -> list[KubeObject]:
+        """All objects of a kind that a simulation does not change: nodes by a plugin's own type, but no pods."""
+        return self.seen_as(kind) if kind.KIND == Node.KIND else self.objects_of(kind)
+
     def objects_of(self, kind: type[KubeObject]) -> list[KubeObject]:
         """All objects of a kind, but nodes and pods."""
         found = [each for each in self.objects if type(each) is kind]

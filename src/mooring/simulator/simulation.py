@@ -292,7 +292,7 @@ class _Simulation:
         for node in self._cluster.nodes:
             nodes.found(node)
         storage = SimulatedStorage(core.informers, self._client.next_version)
-        core.informers.preload(self._cluster.objects_of if self._outside_data is None else self._cluster.seen_as)
+        core.informers.preload(self._cluster.lasting_objects_of)
         self._client.attach(storage)
         storage.bind_immediate()
         for pod in self._cluster.pods:
