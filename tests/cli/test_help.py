@@ -1,5 +1,6 @@
 """What is printed before anything runs: help, version, and a mistyped command."""
 
+import os
 import subprocess
 import sys
 
@@ -70,6 +71,34 @@ def test_a_command_that_resembles_none_is_not_guessed(mooring: Mooring):
     result = mooring("zzz")
     assert result.code == 2
     assert result.err.endswith('there is no command "zzz".\n')
+
+
+SUBCOMMANDS = {
+    "a nearly right one": (["config", "chek"], 'there is no command "chek". Did you mean "check"?'),
+    "one that resembles none": (["trace", "convert"], 'there is no command "convert". `mooring trace` has'),
+    "two words for one": (["explain", "deployment", "web"], 'write "deployment/web"'),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), SUBCOMMANDS.values(), ids=SUBCOMMANDS.keys())
+def test_a_mistyped_subcommand_is_helped(mooring: Mooring, arguments: list[str], message: str):
+    result = mooring(*arguments)
+    assert result.code == 2
+    assert message in result.err
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_learns_to_complete(mooring: Mooring, shell: str):
+    result = mooring("completion", shell)
+    assert (result.code, result.err) == (0, "")
+    assert f"_MOORING_COMPLETE={shell}_complete" in result.out
+
+
+def test_commands_are_completed():
+    environment = {**os.environ, "_MOORING_COMPLETE": "bash_complete", "COMP_WORDS": "mooring simul", "COMP_CWORD": "1"}
+    program = "import sys; sys.argv[0] = 'mooring'; from mooring.cli.main import main; main()"
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout == "plain,simulate\n"
 
 
 def test_the_module_runs_as_the_command_does():

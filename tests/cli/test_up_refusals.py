@@ -1,10 +1,13 @@
 """`mooring up` and `mooring cluster` with input they cannot work with: nothing starts, nothing is overwritten."""
 
 import socket
+import subprocess
 from pathlib import Path
 
 import pytest
 from tests.cli.conftest import NOWHERE, Mooring, write
+
+from mooring.cli.cluster import how_to_point_kubectl
 
 BOTH = pytest.mark.parametrize("command", ["up", "cluster"])
 
@@ -176,3 +179,12 @@ def test_a_plugin_that_does_not_import_starts_nothing(mooring: Mooring):
     assert result.code == 2
     assert "mine.py:1" in result.err
     assert not Path("mooring.kubeconfig").exists()
+
+
+def test_the_line_that_points_kubectl_can_be_pasted(tmp_path: Path):
+    kubeconfig = tmp_path / "my dir" / "mooring.kubeconfig"
+    line = how_to_point_kubectl(kubeconfig).partition("kubectl at it:")[2]
+    done = subprocess.run(
+        ["sh", "-c", f'{line} && printf %s "$KUBECONFIG"'], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == str(kubeconfig)

@@ -12,6 +12,8 @@ import yaml
 from tests.deploy.command import Result, manifests, printed, refused
 from tests.deploy.configurations import a_file
 
+from mooring import __version__
+
 PLUGIN = """
 from mooring.framework import Objects, Plugin
 from mooring.objects.workloads import Service
@@ -383,3 +385,25 @@ def test_flags_of_controllers_are_those_of_the_command():
 
 def test_controllers_are_no_part_of_a_static_pod():
     assert "--controllers writes a Deployment" in refused(config(), "--controllers", "--as=replacement")
+
+
+def test_what_the_cluster_needs_besides_is_named_on_standard_error():
+    profiles = [{"plugins": {"multiPoint": {"enabled": [{"name": "NodeCRDResourceFit"}]}}}]
+    result = manifests(config(profiles=profiles))
+    assert result.code == 0
+    assert f"Note: mooring:{__version__} is in no registry. Build it in a checkout (docker build" in result.err
+    assert "Where that is not defined: mooring crd generate NodeCRDResourceFit | kubectl apply -f -" in result.err
+    assert "Note:" not in result.out
+    assert manifests(config(), "--image=registry.example/mine:1").err == ""
+
+
+def test_the_definition_of_a_kind_of_ones_own_is_named_with_its_file():
+    racks = "from mooring.framework import CustomResource, Objects, Plugin\n\n\n"
+    racks += 'class Rack(CustomResource, group="example.com", version="v1", plural="racks"):\n    height: int = 0\n\n\n'
+    racks += "class Racks(Plugin):\n    def __init__(self, racks: Objects[Rack]) -> None: ...\n\n"
+    racks += "    def score(self, pod, node, cycle):\n        return 0\n"
+    Path("my racks.py").write_text(racks, encoding="utf-8")
+    profiles = [{"plugins": {"multiPoint": {"enabled": [{"name": "Racks"}]}}}]
+    result = manifests(config(profiles=profiles), "--plugins=my racks.py")
+    assert "Note: Racks reads racks.example.com. Where that is not defined: " in result.err
+    assert "mooring crd generate Racks --plugins 'my racks.py' | kubectl apply -f -" in result.err

@@ -10,6 +10,7 @@ import click
 from mooring.base.errors import OperatorMistake, Problem, did_you_mean
 from mooring.cli.bench_e2e import e2e
 from mooring.cli.bench_scheduler_perf import scheduler_perf
+from mooring.cli.command_group import CommandGroup
 from mooring.cli.common import plugin_named, plugins_option
 from mooring.cli.output import print_line
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from mooring.bench.decide import DecisionCost
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def bench() -> None:
     """Measure what Mooring costs on this machine. Compare figures of one machine only, best of one run.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -177,7 +178,7 @@ def mistakes_in(cluster_file: str | None) -> Iterator[None]:
 
 
 def how_to_point_kubectl(kubeconfig: Path) -> str:
-    return f"Point kubectl at it:  export KUBECONFIG={kubeconfig.resolve()}"
+    return f"Point kubectl at it:  export KUBECONFIG={shlex.quote(str(kubeconfig.resolve()))}"
 
 
 def end_with_stdin(stop: asyncio.Event) -> None:

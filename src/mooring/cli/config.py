@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mooring.base.errors import Problem
+from mooring.cli.command_group import CommandGroup
 from mooring.cli.common import gates_option, plugins_option, read_text, registry_with
 from mooring.cli.output import print_line, print_yaml
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from mooring.framework.gates import FeatureGates
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def config() -> None:
     """Check, convert or show a KubeSchedulerConfiguration (v1, v1beta3, v1beta2 or v1beta1).
 

@@ -6,11 +6,12 @@ from typing import Any
 
 import click
 
+from mooring.cli.command_group import CommandGroup
 from mooring.cli.common import plugin_named, plugins_option
 from mooring.cli.output import print_yaml
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def crd() -> None:
     """Print the CustomResourceDefinitions that a plugin needs.
 

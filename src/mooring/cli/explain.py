@@ -40,8 +40,15 @@ SHOWN_NODES = 5
 """Rows of the table of scores, unless it is wide."""
 
 
+def _one_word(ctx: click.Context, _parameter: click.Parameter, words: tuple[str, ...]) -> str | None:
+    if len(words) > 1:
+        joined = "/".join(words) if len(words) == 2 else "deployment/web"
+        raise click.UsageError(f'POD is one word: write "{joined}" for an owner or a node, or name one pod.', ctx)
+    return words[0] if words else None
+
+
 @click.command()
-@click.argument("pod", required=False)
+@click.argument("pod", nargs=-1, callback=_one_word, metavar="[POD]")
 @source_options
 @click.option("-A", "--all-namespaces", is_flag=True, help="All pending pods, grouped by cause.")
 @click.option(

@@ -8,12 +8,12 @@ from __future__ import annotations
 import importlib
 import sys
 from pathlib import PurePath
-from typing import Any
 
 import click
 
 from mooring import __version__
-from mooring.base.errors import Fault, MooringError, OperatorMistake, did_you_mean
+from mooring.base.errors import Fault, MooringError, OperatorMistake
+from mooring.cli.command_group import CommandGroup
 from mooring.cli.ending import leave
 from mooring.cli.hangup import KUBE_SCHEDULER
 from mooring.cli.output import prepare, print_error, show_usage_error
@@ -52,11 +52,12 @@ COMMANDS = {
     "doctor": ("mooring.cli.doctor:doctor", "Check a configuration against a cluster: rights, kinds, lease, clock."),
     "crd": ("mooring.cli.crd:crd", "Print the CustomResourceDefinitions that a plugin needs."),
     "health": ("mooring.cli.health:health", "Probe the health of a running scheduler."),
+    "completion": ("mooring.cli.completion:completion", "Print what lets a shell complete commands and options."),
     "version": ("mooring.cli.version:version", "Print Mooring's version."),
 }
 
 
-class LazyGroup(click.Group):
+class LazyGroup(CommandGroup):
     """Knows every command's one-line help, and imports a command only to run it or to show its own help."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -72,11 +73,6 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
-
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            ctx.fail(f'there is no command "{args[0]}".{did_you_mean(args[0], COMMANDS)}')
-        return super().resolve_command(ctx, args)
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

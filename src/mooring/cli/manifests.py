@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -62,6 +63,7 @@ class ManifestInputs:
     mode: Mode
     name: str
     configuration: Configuration
+    registry: Registry
     flags: tuple[str, ...]
     rights: tuple[Right, ...]
     election: LeaderElection
@@ -129,6 +131,7 @@ def manifests(output: str | None, force: bool, helm_values: bool, controllers: b
         raise click.UsageError("--controllers writes a Deployment; leave out --as replacement.")
     _check(wanted, helm_values)
     inputs = _inputs(wanted)
+    _note_what_is_missing(wanted, inputs)
     if wanted.mode == "replacement":
         _write_static_pod(wanted, inputs, output, force=force)
         return
@@ -155,6 +158,25 @@ def manifests(output: str | None, force: bool, helm_values: bool, controllers: b
         private=[name for name, each in files.items() if each["kind"] == "Secret"],
         force=force,
     )
+
+
+def _note_what_is_missing(options: Options, inputs: ManifestInputs) -> None:
+    """What the cluster needs besides the manifests, with the commands, on standard error."""
+    from mooring.cli.plugin_definitions import custom_kinds
+    from mooring.deploy.planned import IMAGE
+
+    if options.image is None:
+        print_line(
+            f"Note: {IMAGE} is in no registry. Build it in a checkout (docker build --file deploy/Dockerfile --tag "
+            "NAME .), push it to where the cluster pulls from, and give --image NAME.",
+            err=True,
+        )
+    kinds = custom_kinds(inputs.configuration, inputs.registry)
+    named = " ".join(f"--plugins {shlex.quote(each)}" for each in options.plugins)
+    for plugin in sorted({plugins[0] for plugins in kinds.values()}):
+        read = ", ".join(kind.KIND.name for kind, plugins in kinds.items() if plugins[0] == plugin)
+        command = " ".join(f"mooring crd generate {plugin} {named}".split())
+        print_line(f"Note: {plugin} reads {read}. Where that is not defined: {command} | kubectl apply -f -", err=True)
 
 
 def _check(options: Options, helm_values: bool) -> None:
@@ -219,6 +241,7 @@ def _inputs(options: Options) -> ManifestInputs:
         mode,
         name,
         configuration,
+        registry,
         tuple(flags),
         _rights(configuration, registry, gates, election, mode),
         election,

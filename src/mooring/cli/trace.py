@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from mooring.base.errors import OperatorMistake
+from mooring.cli.command_group import CommandGroup
 from mooring.cli.output import print_line
 from mooring.cli.output_files import OutputFile, replaces_files
 
@@ -18,7 +19,7 @@ output_option = click.option(
 )
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def trace() -> None:
     """Import published traces as workloads of `mooring simulate`, or generate some.
 

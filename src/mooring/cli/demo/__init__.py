@@ -15,8 +15,11 @@ from mooring.cli.stopping import run_until_signalled
 
 
 @click.command(cls=VerbosityCommand)
+@click.option(
+    "--prometheus", is_flag=True, help="Start the `prometheus` on the PATH for network traffic, instead of a stand-in."
+)
 @verbosity_option
-def demo() -> None:
+def demo(prometheus: bool) -> None:
     """Watch Mooring schedule a few pods on simulated nodes: no cluster needed, nothing left behind.
 
     \b
@@ -27,6 +30,6 @@ def demo() -> None:
     async def main(stop: asyncio.Event) -> None:
         from mooring.cli.demo.scenario import play
 
-        await play(stop)
+        await play(stop, with_prometheus=prometheus)
 
     run_until_signalled(main)

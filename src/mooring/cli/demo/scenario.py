@@ -80,9 +80,9 @@ class DemoPods:
             raise Fault(f"the demo waited {PATIENCE_SECONDS:g} s for {what}, and it did not happen.") from error
 
 
-async def play(stop: asyncio.Event) -> None:
+async def play(stop: asyncio.Event, *, with_prometheus: bool = False) -> None:
     """The whole demo; Ctrl-C ends it early and cleanly."""
-    acting = asyncio.create_task(_act())
+    acting = asyncio.create_task(_act(with_prometheus=with_prometheus))
     stopped = asyncio.create_task(stop.wait())
     await asyncio.wait([acting, stopped], return_when=asyncio.FIRST_COMPLETED)
     stopped.cancel()
@@ -94,7 +94,7 @@ async def play(stop: asyncio.Event) -> None:
     await acting
 
 
-async def _act() -> None:
+async def _act(*, with_prometheus: bool) -> None:
     show = Show()
     with tempfile.TemporaryDirectory(prefix="mooring-demo-") as folder:
         kubeconfig, cluster_file = Path(folder) / "kubeconfig", Path(folder) / "cluster.yaml"
@@ -102,7 +102,7 @@ async def _act() -> None:
         show.step("starting an embedded API server with simulated nodes")
         async with (
             child_cluster(kubeconfig, [f"--cluster={cluster_file}"]),
-            measured_traffic() as traffic,
+            measured_traffic(with_prometheus=with_prometheus) as traffic,
             _connected(kubeconfig) as client,
             _random_scheduler(kubeconfig),
         ):

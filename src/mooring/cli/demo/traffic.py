@@ -1,4 +1,4 @@
-"""Where the demo's network traffic is measured: a real Prometheus if one is on the PATH, else a stand-in.
+"""Where the demo's network traffic is measured: a stand-in, or the real Prometheus on the PATH if that is wanted.
 
 The simulated nodes have no network. What they "received" comes from an exporter here, which the real Prometheus
 scrapes; the stand-in responds to the plugin's query with the same figures.
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from aiohttp import ClientError, ClientSession, web
 
-from mooring.base.errors import Fault
+from mooring.base.errors import Fault, OperatorMistake
 
 RECEIVED = {"node-1": 1_000_000, "node-2": 1_400_000, "node-3": 1_200_000}
 METRIC = "node_network_receive_bytes_total"
@@ -38,15 +38,17 @@ class Measured:
 
 
 @contextlib.asynccontextmanager
-async def measured_traffic() -> AsyncIterator[Measured]:
+async def measured_traffic(*, with_prometheus: bool) -> AsyncIterator[Measured]:
     """A server for the Prometheus query about the simulated nodes, while inside."""
-    program = shutil.which("prometheus")
-    if program is None:
+    if not with_prometheus:
         stand_in = StandIn()
         async with _serving(stand_in.serve) as address:
-            by = "a stand-in for Prometheus (there is no `prometheus` on the PATH)"
+            by = "a stand-in for Prometheus (--prometheus starts the real one)"
             yield Measured(address, by, stand_in.was_received)
         return
+    program = shutil.which("prometheus")
+    if program is None:
+        raise OperatorMistake("There is no `prometheus` on the PATH; leave out --prometheus.")
     async with _serving(_expose) as exporter, _prometheus(program, exporter) as address:
         measured = Measured(address, f"the real {program}, which scrapes an exporter of the demo")
         measured.is_known.set()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
+from mooring.cli.command_group import CommandGroup
 from mooring.cli.common import plugin_named, plugins_option, registry_with
 from mooring.cli.output import print_line, print_lines
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def plugin() -> None:
     """List, show, create or test plugins.
 
