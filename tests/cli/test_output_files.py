@@ -307,3 +307,15 @@ def test_a_full_disk_is_a_mistake_that_names_the_file_and_leaves_nothing(case: C
     assert "Traceback" not in done.stderr
     assert "x.csv" in done.stderr if "x.csv" in command else case.out in done.stderr
     assert sorted(Path().rglob("*")) == before
+
+
+def test_a_full_disk_under_the_standard_output_is_a_mistake(home: Path):
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "mooring", "version"]
+        done = subprocess.run(
+            command, env=clean_environment(home), stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (done.returncode, done.stderr) == (
+        2,
+        "Error: the standard output cannot be written: No space left on device.\n",
+    )

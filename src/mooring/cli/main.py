@@ -5,7 +5,9 @@ Exit codes: 0 done, 1 fault, 2 operator's mistake. Nothing heavy is imported her
 
 from __future__ import annotations
 
+import errno
 import importlib
+import os
 import sys
 from pathlib import PurePath
 
@@ -18,6 +20,7 @@ from mooring.cli.ending import leave
 from mooring.cli.hangup import KUBE_SCHEDULER
 from mooring.cli.output import prepare, print_error, show_usage_error
 
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 KUBECTL_PLUGIN = "kubectl-mooring"
 
 COMMANDS = {
@@ -131,6 +134,12 @@ def exit_code(arguments: list[str], program: str = "mooring") -> int:
         # The reader of our output has closed the pipe (`mooring … | head`), which is no error.
         sys.stderr.close()
         return 0
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        # Files of ours are named where they are written; what is left is a standard output that is a file.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _report(OperatorMistake(f"the standard output cannot be written: {error.strerror}."), 2)
 
 
 def _leaf(group: BaseException) -> BaseException:
