@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 from msgspec.structs import force_setattr
 
 from mooring.base.errors import OperatorMistake
-from mooring.framework import Allow, Plan, Pod, PostFilterRefusal, QueuedPod, Refusal, Skip, Wait
+from mooring.framework import Action, Allow, Plan, Pod, PostFilterRefusal, QueuedPod, Refusal, Skip, Wait
 from mooring.objects.meta import ObjectMeta
 from mooring.objects.placed import placed
 from mooring.plugins.community.coscheduling import Coscheduling
@@ -22,14 +25,18 @@ from mooring.plugins.community.coscheduling.pod_groups import (
 from mooring.testing import Services, a_cluster, a_cycle, a_node, a_plugin, a_pod
 
 COMPATIBLE = "scheduler-plugins"
-NOTHING: Any = None
 
 
 def a_group(
-    name: str = "train", *, members: int = 2, created: str = "2026-01-01T00:00:00Z", **spec: Any
+    name: str = "train",
+    *,
+    members: int = 2,
+    created: str = "2026-01-01T00:00:00Z",
+    namespace: str = "default",
+    **spec: Any,
 ) -> CoschedulingGroup:
     return CoschedulingGroup(
-        metadata=ObjectMeta(name=name, namespace="default", uid=name, creation_timestamp=created),
+        metadata=ObjectMeta(name=name, namespace=namespace, uid=name, creation_timestamp=created),
         spec=CoschedulingGroupSpec(min_member=members, **spec),
     )
 
@@ -62,8 +69,12 @@ class World:
             self.services.waiting_pods.put(pod, "node", "Coscheduling", result.seconds)
         return result
 
-    def post_filter(self, pod: Pod) -> Any:
-        return self.plugin.post_filter(pod, NOTHING, NOTHING)
+    def post_filter(self, pod: Pod, *, is_resolvable: bool = True, helps: bool = True) -> Any:
+        """`helps`: whether the pod fits where pods are evicted; if it `is_resolvable`, that is tried."""
+        nodes = self.cluster.nodes if is_resolvable else self.cluster.nodes.take(np.empty(0, np.int64))
+        what_if = SimpleNamespace(seed=0, without=lambda _node, _pods: nullcontext(), fits=lambda _pod, _node: helps)
+        refused = SimpleNamespace(resolvable_nodes=lambda: nodes)
+        return self.plugin.post_filter(pod, refused, what_if)
 
     def unreserve(self, pod: Pod) -> None:
         self.plugin.unreserve(pod, next(iter(self.cluster.nodes)), a_cycle(pod, self.cluster))
@@ -222,7 +233,7 @@ def two_groups(**arguments: Any) -> tuple[World, dict[str, Pod]]:
     """An older and a younger group of three; two of each wait, and no third fits."""
     pods = {f"{group}-{at}": a_member(f"{group}-{at}", group) for group in ("old", "new") for at in range(3)}
     old, new = a_group("old", members=3), a_group("new", members=3, created="2026-01-01T00:00:01Z")
-    world = World(old, new, pods=list(pods.values()), pod_group_reject_percentage=50, **arguments)
+    world = World(old, new, pods=list(pods.values()), **{"pod_group_reject_percentage": 50, **arguments})
     for name in ("old-0", "new-0", "old-1", "new-1"):
         world.permit(pods[name])
     return world, pods
@@ -241,6 +252,116 @@ def test_the_later_of_two_groups_yields_when_the_first_one_fails():
         ("new-0", "PodGroup default/new yields to PodGroup default/old"),
         ("new-1", "PodGroup default/new yields to PodGroup default/old"),
     ]
+
+
+NO_HELP = {
+    "the first one fits no node whatever is released": {"is_resolvable": False},
+    "the first one would not fit the nodes that are released": {"helps": False},
+}
+
+
+@pytest.mark.parametrize("more", NO_HELP.values(), ids=NO_HELP.keys())
+def test_no_group_yields_where(more):
+    """And the first one has failed: it comes after the others from now on."""
+    world, pods = two_groups(pod_group_reject_percentage=10)
+    refusal = world.post_filter(pods["old-2"], **more)
+    assert refusal.reasons == (
+        "PodGroup default/old gets rejected due to Pod old-2 is unschedulable even after PostFilter",
+    )
+    assert {name for name, _ in world.services.waiting_pods.rejected} == {"old-0", "old-1"}
+    assert key_of(world, pods["old-2"])[1] == world.services.clock.now()
+
+
+def key_of(world: World, pod: Pod) -> Any:
+    return world.plugin.sort_key(QueuedPod(pod, 0.0))
+
+
+def released(world: World, pods: dict[str, Pod], group: str) -> None:
+    for name, pod in pods.items():
+        if name.startswith(group) and world.services.state.is_assumed(pod.uid):
+            world.unreserve(pod)
+
+
+def after_yielding() -> tuple[World, dict[str, Pod]]:
+    """The younger group has released its nodes for the older one."""
+    world, pods = two_groups(pod_group_reject_percentage=10)
+    world.post_filter(pods["old-2"])
+    released(world, pods, "new")
+    world.services.queue.activated.clear()
+    return world, pods
+
+
+def test_a_group_that_yields_waits_until_the_first_one_is_placed():
+    world, pods = after_yielding()
+    assert world.pre_filter(pods["new-2"]) == "podGroup default/new failed recently"
+    world.permit(pods["old-2"])
+    assert world.services.queue.activated == ["new-0", "new-1", "new-2"]
+    assert world.pre_filter(pods["new-2"]) is None
+
+
+def test_a_group_that_yielded_is_tried_again_when_the_first_one_fails():
+    world, pods = after_yielding()
+    refusal = world.post_filter(pods["old-2"])
+    assert "gets rejected" in refusal.reasons[0]
+    assert world.services.queue.activated == ["new-0", "new-1", "new-2"]
+    assert world.pre_filter(pods["new-2"]) is None
+
+
+def test_a_group_that_yielded_is_tried_again_when_the_first_one_is_deleted():
+    world, pods = after_yielding()
+    gone = a_group("old")
+    [test] = [hint.test for hint in world.plugin.events() if hint.action == Action.DELETE]
+    assert test is not None
+    assert test(pods["new-2"], gone, None)
+    assert not test(pods["old-2"], gone, None)
+    world.services.objects(CoschedulingGroup).remove(gone)
+    assert world.pre_filter(pods["new-2"]) is None
+
+
+def test_a_group_that_yielded_is_tried_again_after_some_seconds_at_the_latest():
+    world, pods = after_yielding()
+    world.services.clock.advance(10)
+    assert world.pre_filter(pods["new-2"]) is None
+
+
+def test_a_group_yields_once_to_one_that_cannot_be_placed():
+    world, pods = after_yielding()
+    for name in ("new-0", "new-1"):
+        world.permit(pods[name])
+    world.services.waiting_pods.rejected.clear()
+    world.post_filter(pods["old-2"])
+    assert {name for name, _ in world.services.waiting_pods.rejected} == {"old-0", "old-1"}
+
+
+def test_a_group_that_yielded_in_vain_does_not_yield_to_others_of_that_namespace():
+    groups = [a_group(f"evil-{at}", members=1, namespace="evil") for at in range(3)]
+    victim = a_group("victim", members=3, created="2026-01-01T00:00:01Z")
+    hostile = [a_member(f"evil-{at}-0", f"evil-{at}", namespace="evil") for at in range(3)]
+    pods = [a_member(f"victim-{at}", "victim") for at in range(3)]
+    world = World(*groups, victim, pods=[*hostile, *pods])
+    for pod in pods[:2]:
+        world.permit(pod)
+    world.post_filter(hostile[0])
+    assert len(world.services.waiting_pods.rejected) == 2
+    for pod in pods[:2]:
+        world.unreserve(pod)
+    world.post_filter(hostile[0])
+    for pod in pods[:2]:
+        world.permit(pod)
+    for pod in hostile[1:]:
+        assert "gets rejected" in world.post_filter(pod).reasons[0]
+    assert len(world.services.waiting_pods.rejected) == 2
+
+
+def test_members_that_are_being_released_count_until_they_are_forgotten():
+    """Another group that does not fit beside them has not failed."""
+    world, pods = two_groups(pod_group_reject_percentage=10)
+    world.post_filter(pods["old-2"], is_resolvable=False)
+    for name in ("old-0", "old-1"):
+        world.plugin.unreserve(pods[name], next(iter(world.cluster.nodes)), a_cycle(pods[name], world.cluster))
+    before = key_of(world, pods["new-2"])
+    assert world.post_filter(pods["new-2"]).reasons == ()
+    assert key_of(world, pods["new-2"]) == before
 
 
 def test_with_compatibility_both_groups_go_on_waiting():

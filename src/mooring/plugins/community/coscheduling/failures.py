@@ -69,6 +69,9 @@ class GroupFailures:
         """Do not try it for so long."""
         self._backoff.add(self._backoff_key(group), seconds)
 
+    def end_backoff(self, group: CoschedulingGroup) -> None:
+        self._backoff.discard(self._backoff_key(group))
+
     def back_off_longer(self, group: CoschedulingGroup) -> None:
         """Do not try it for a while: longer after each failure in a row, as the queue does with pods."""
         if self.seconds_left(group):

@@ -2,13 +2,15 @@
 
 A pod belongs to the group that its label names. PreFilter keeps it back while members are missing; Permit holds it,
 reserved, until enough members are; one member that fits nowhere releases all of them. Groups that wait at the same
-time yield to the first of them in the order of the queue: no two hold what the other needs.
+time yield to the first of them in the order of the queue, if that helps: no two hold what the other needs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Annotated
+
+import numpy as np
 
 from mooring.base.clock import parse_timestamp
 from mooring.framework import (
@@ -39,14 +41,22 @@ from mooring.framework import (
 )
 from mooring.framework.events import ASSIGNED_POD, NODE, POD
 from mooring.plugins.community.compatibility import Compatibility
-from mooring.plugins.community.coscheduling.failures import FIRST_BACKOFF_SECONDS, ExpiringKeys, GroupFailures
+from mooring.plugins.community.coscheduling.failures import (
+    FIRST_BACKOFF_SECONDS,
+    LONGEST_BACKOFF_SECONDS,
+    ExpiringKeys,
+    GroupFailures,
+)
 from mooring.plugins.community.coscheduling.members import PODS, GroupMembers, missing_resources
 from mooring.plugins.community.coscheduling.pod_groups import CoschedulingGroup, group_name
+from mooring.plugins.community.coscheduling.yields import Yields
 from mooring.plugins.partial_groups import PartialGroups, members_bound, time_left, why_evicted
 
 DEFAULT_WAIT_SECONDS = 60
 SHORTEST_PERMITTED_SECONDS = 3
 """How long a group counts as having its resources where the plugin's time to wait is 0."""
+MOST_TRIED = 64
+"""Nodes that are tried to see whether it helps a pod if other groups release them."""
 NO_GROUP = "PodGroup not found"
 NO_GROUP_HERE = "can not find pod group"
 REJECTED_IN_POST_FILTER, REJECTED_IN_UNRESERVE = "optimistic rejection in PostFilter", "rejection in Unreserve"
@@ -101,18 +111,13 @@ class Coscheduling(Plugin):
         self._args, self._groups, self._waiting, self._queue = args, groups, waiting, queue
         self._is_compatible = args.compatibility == "scheduler-plugins"
         self._members = GroupMembers(pods, waiting, counts_terminating=self._is_compatible)
-        self._failures = GroupFailures(
-            clock,
-            lambda key: groups.get(*reversed(key.split("/", 1))) is not None,
-            outlasts_edits=self._is_compatible,
-        )
+        self._failures = GroupFailures(clock, self._exists, outlasts_edits=self._is_compatible)
         self._permitted = ExpiringKeys(clock)
         """Groups whose resources were found recently."""
         self._partial = PartialGroups(clock)
         self._releasing: dict[str, str] = {}
-        """Members that were rejected and are not unreserved yet, by uid: the group."""
-        self._yielding: set[str] = set()
-        """Groups whose members were released for another group, until one of them has a node again."""
+        """Members that were rejected and may still be on their nodes, by uid: the group."""
+        self._yields = Yields(clock, self._exists)
 
     def events(self) -> Iterable[Hint]:
         if self._is_compatible:
@@ -123,7 +128,12 @@ class Coscheduling(Plugin):
             Hint(ASSIGNED_POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN, _is_no_sibling, per_template=True),
             Hint(NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE | Action.UPDATE_NODE_TAINT),
             Hint(CoschedulingGroup, Action.ADD | Action.UPDATE, _is_own_group, per_template=True),
+            Hint(CoschedulingGroup, Action.DELETE, self._yielded_to, per_template=True),
         ]
+
+    def _yielded_to(self, pod: Pod, gone: CoschedulingGroup | None, _new: object) -> bool:
+        group = self._group_of(pod)
+        return group is not None and gone is not None and self._yields.first_of(group.key) == gone.key
 
     def sort_key(self, queued: QueuedPod) -> tuple[int, float, str, str]:
         """By priority; then by when the group was created or failed last; members of a group stay together."""
@@ -155,7 +165,7 @@ class Coscheduling(Plugin):
         return self._not_ready(pod, group, cycle) or Skip()
 
     def _not_ready(self, pod: Pod, group: CoschedulingGroup, cycle: Cycle) -> Refusal | None:
-        if self._failures.seconds_left(group):
+        if self._seconds_left(group):
             return _unresolvable(f"podGroup {group.key} failed recently")
         assigned, least = self._members.assigned(group), group.spec.min_member
         if not self._is_compatible and assigned and assigned[-1].assumed_at is not None:
@@ -199,16 +209,16 @@ class Coscheduling(Plugin):
             self._partial.complete(group.metadata.uid)  # perhaps since before a restart: Permit did not see it then
             return Refusal()
         if not self._is_compatible:
-            if left := self._failures.seconds_left(group):
+            if left := self._seconds_left(group):
                 return PostFilterRefusal(retry_after=left)
-            if (yields := self._yield_to_first(pod, group)) is not None:
+            if (yields := self._yield_to_first(pod, group, refused, what_if)) is not None:
                 return yields
-            if any(other != group.key for other in self._releasing.values()):
+            if self._are_others_releasing(group):
                 # They still count on their nodes: whether the pod fits is not known yet.
                 return PostFilterRefusal(retry_after=FIRST_BACKOFF_SECONDS)
             if self._args.evict_partial_groups and (verdict := self._completed_or_evicted(group, assigned)) is not None:
                 return verdict
-        if (least - len(assigned)) * 100 <= self._args.pod_group_reject_percentage * least:
+        if self._goes_on_waiting(group):
             return Refusal()
         return self._reject_group(
             pod,
@@ -254,10 +264,14 @@ class Coscheduling(Plugin):
         self._forget(group)
         if self._is_compatible:
             return Refusal(reason)
+        self._settle(group, is_placed=False)
         return PostFilterRefusal(reason, retry_after=self._failures.seconds_left(group))
 
-    def _yield_to_first(self, pod: Pod, group: CoschedulingGroup) -> Refusal | None:
-        """Where other groups wait, too: all but the first in the queue's order release what they hold. None: no other.
+    def _yield_to_first(
+        self, pod: Pod, group: CoschedulingGroup, refused: Diagnosis, what_if: WhatIf
+    ) -> Refusal | None:
+        """Where other groups wait, too: all but the first in the queue's order release what they hold. None: no other
+        group does, or it would not help.
 
         So of all groups that wait only the first waits for what others may hold: none waits for another in a circle.
         A group that yields has not failed, and keeps its place: one that cannot be placed at all comes after it then.
@@ -273,16 +287,80 @@ class Coscheduling(Plugin):
         own = (-pod.priority, self._since(group, 0.0), group.key)
         rank, first = min(others.values(), key=lambda each: each[0])
         if rank < own:
-            self._yield(group, first)
-            self._failures.back_off(group, FIRST_BACKOFF_SECONDS)
+            if self._goes_on_waiting(group) and not self._yields.may(group, first):
+                return None
+            self._yield(group, first, FIRST_BACKOFF_SECONDS)
             return PostFilterRefusal(_yields(group, first), retry_after=FIRST_BACKOFF_SECONDS)
-        for _, other in others.values():
-            self._yield(other, group)
+        yielding = {key: other for key, (_, other) in others.items() if self._yields.may(other, group)}
+        if not self._release_helps(pod, yielding, refused, what_if):
+            return None
+        for other in yielding.values():
+            self._yield(other, group, LONGEST_BACKOFF_SECONDS)  # at most: see `_settle`
         return PostFilterRefusal(retry_after=FIRST_BACKOFF_SECONDS)
 
-    def _yield(self, group: CoschedulingGroup, first: CoschedulingGroup) -> None:
-        self._yielding.add(group.key)
+    def _release_helps(self, pod: Pod, groups: Collection[str], refused: Diagnosis, what_if: WhatIf) -> bool:
+        """Whether the pod would fit some node without the waiting members of these groups there."""
+        nodes = refused.resolvable_nodes()
+        if not groups or not len(nodes):
+            return False
+        held: dict[str, set[str]] = {}
+        for waiting in self._waiting:
+            other = self._group_of(waiting.pod)
+            if other is not None and other.key in groups:
+                held.setdefault(waiting.node, set()).add(waiting.pod.uid)
+        places = np.flatnonzero(nodes.where_named(held))
+        if not len(places):
+            return False
+        for node in nodes.take(np.roll(places, -(what_if.seed % len(places)))[:MOST_TRIED]):
+            with what_if.without(node, [each for each in node.pods if each.uid in held[node.name]]):
+                if what_if.fits(pod, node):
+                    return True
+        return False
+
+    def _yield(self, group: CoschedulingGroup, first: CoschedulingGroup, seconds: float) -> None:
+        self._yields.note(group, first)
         self._reject_waiting(group, _yields(group, first))
+        self._failures.back_off(group, seconds)
+
+    def _are_others_releasing(self, group: CoschedulingGroup) -> bool:
+        """Whether rejected members of other groups are on their nodes still: they are forgotten after unreserve."""
+        held = set()
+        for key in {*self._releasing.values()}:
+            other = self._group_at(key)
+            members = self._members.assigned(other) if other is not None else ()
+            held |= {each.uid for each in members if each.assumed_at is not None}
+        self._releasing = {uid: key for uid, key in self._releasing.items() if uid in held}
+        return any(key != group.key for key in self._releasing.values())
+
+    def _goes_on_waiting(self, group: CoschedulingGroup) -> bool:
+        """Whether so few members are missing that the others wait on, though one fits nowhere."""
+        least = group.spec.min_member
+        missing = least - len(self._members.assigned(group))
+        return missing * 100 <= self._args.pod_group_reject_percentage * least
+
+    def _seconds_left(self, group: CoschedulingGroup) -> float:
+        """For how long the group is not tried."""
+        left = self._failures.seconds_left(group)
+        first = self._yields.first_of(group.key) if left else None
+        if first is not None and self._group_at(first) is None:
+            self._try_again(first)
+            return 0.0
+        return left
+
+    def _settle(self, first: CoschedulingGroup, *, is_placed: bool) -> None:
+        """The group was placed, or has failed: those that yielded to it are tried again."""
+        for group in self._try_again(first.key):
+            if not is_placed:
+                self._yields.was_in_vain(group, first)
+
+    def _try_again(self, first: str) -> list[CoschedulingGroup]:
+        """Returns the groups that yielded to this one."""
+        groups = [group for key in self._yields.settle(first) if (group := self._group_at(key)) is not None]
+        for group in groups:
+            if self._yields.first_of(group.key) == first:
+                self._failures.end_backoff(group)
+                self._queue.activate(self._members.of(group).pending)
+        return groups
 
     def permit(self, pod: Pod, node: NodeView, cycle: Cycle) -> Allow | Wait | Refusal:
         name = group_name(pod.labels)
@@ -291,13 +369,15 @@ class Coscheduling(Plugin):
         group = self._groups.get(name, pod.namespace)
         if group is None:
             return Refusal(NO_GROUP)
-        self._yielding.discard(group.key)
+        self._yields.end(group.key)
+        self._releasing.pop(pod.uid, None)
         assigned = self._members.assigned(group)  # the pod is assumed, so it is among them
         if evicted := self._partial.evicted(group.metadata.uid):
             assigned = [each for each in assigned if each.uid not in evicted]
         if len(assigned) >= group.spec.min_member:
             self._failures.clear(group.key)
             self._partial.complete(group.metadata.uid)
+            self._settle(group, is_placed=True)
             for waiting in list(self._members.waiting(group)):
                 self._waiting.allow(waiting.pod.uid, self)
             return Allow()
@@ -316,15 +396,18 @@ class Coscheduling(Plugin):
         return own or plugins or DEFAULT_WAIT_SECONDS
 
     def unreserve(self, pod: Pod, node: NodeView, cycle: Cycle) -> None:
-        self._releasing.pop(pod.uid, None)
         group = self._group_of(pod)
         if group is None:
             return
         if not self._is_compatible and len(self._members.assigned(group)) >= group.spec.min_member:
             return  # enough members remain allowed: this one alone failed to be bound, and is tried again
         self._reject_waiting(group, REJECTED_IN_UNRESERVE)
-        if group.key not in self._yielding:
+        if self._yields.first_of(group.key) is None:
             self._forget(group)
+            if not self._is_compatible:
+                self._settle(group, is_placed=False)
+        else:
+            self._queue.activate([pod])  # its next attempt ends with the time after which the group is tried again
 
     def explain(self, pod: Pod) -> Iterable[str]:
         if not (name := group_name(pod.labels)):
@@ -343,12 +426,21 @@ class Coscheduling(Plugin):
             until_eviction = self._partial.seconds_known(group.metadata.uid)
             if bound and until_eviction is not None:
                 yield time_left(len(bound), least, until_eviction)
-        if left := self._failures.seconds_left(group):
+        if (first := self._yields.first_of(group.key)) is not None:
+            yield f"the group has released its nodes for pod group {first}"
+        if left := self._seconds_left(group):
             yield f"the group could not be placed and is tried again in {left:.0f} s"
 
     def _group_of(self, pod: Pod) -> CoschedulingGroup | None:
         name = group_name(pod.labels)
         return self._groups.get(name, pod.namespace) if name else None
+
+    def _group_at(self, key: str) -> CoschedulingGroup | None:
+        namespace, name = key.split("/", 1)
+        return self._groups.get(name, namespace)
+
+    def _exists(self, key: str) -> bool:
+        return self._group_at(key) is not None
 
     def _reject_waiting(self, group: CoschedulingGroup, reason: str) -> None:
         for waiting in list(self._members.waiting(group)):
