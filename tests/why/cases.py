@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from tests.plugins.default.dynamic_resources.builders import a_claim, a_class, a_slice, allocated, devices, wants
 from tests.why.clusters import owned
 
 from mooring.framework import Pod
 from mooring.objects import Node
+from mooring.objects.core import PodResourceClaim, PodStatus
 from mooring.objects.meta import KubeObject
 from mooring.testing import a_node_object, a_pod
 from mooring.testing.builders import a_taint
 from mooring.testing.storage import claim_volume
+from mooring.why.changes import with_spec
 
 SERVED = ["default-scheduler"]
 NODES = [a_node_object("one", cpu="4"), a_node_object("two", cpu="2", taints=[a_taint("gpu=true:NoSchedule")])]
@@ -68,6 +71,8 @@ def decided(pod: Pod, decision: dict[str, Any], queue: str, **more: Any) -> dict
 
 
 BIG, REMOVED, HELD = a_pod("big", cpu="3"), a_pod("t9", scheduler="tiers"), a_pod("held", cpu="1")
+HOLDER, RUN = a_pod("a", node="one", uid="uid-a"), a_pod("done", node="one")
+ENDED = Pod(metadata=RUN.metadata, spec=RUN.spec, status=PodStatus(phase="Succeeded"))
 PERMIT = {
     "plugin": "OfficeHours",
     "resource": "Permit",
@@ -129,6 +134,19 @@ CASES: dict[str, Case] = {
     "bound": Case(a_pod("runs", node="one"), "runs on one (profile default-scheduler, Running).", ""),
     "bound to a node that is gone": Case(
         a_pod("lost", node="three"), "is bound to three, which does not exist (profile default-scheduler, Running).", ""
+    ),
+    "ended": Case(ENDED, "runs on one (profile default-scheduler, Succeeded).", ""),
+    "a device that another pod has": pending(
+        with_spec(a_pod("b"), resource_claims=[PodResourceClaim(name="of-b", resource_claim_name="of-b")]),
+        "cannot allocate all claims",
+        pods=[HOLDER],
+        objects=[
+            a_class("gpu"),
+            a_slice(*devices("gpu-0"), node="one"),
+            a_claim("of-a", wants(), allocation=allocated("gpu-0", pool="one", on="one"), reserved_for=[HOLDER.uid]),
+            a_claim("of-b", wants()),
+        ],
+        nodes=NODES[:1],
     ),
     "bound by a profile that was removed": Case(
         a_pod("old", scheduler="tiers", node="one"),

@@ -29,6 +29,7 @@ from mooring.simulated.controllers.ephemeral_volume_controller import EphemeralV
 from mooring.simulated.controllers.job_controller import JOBS, JobController
 from mooring.simulated.controllers.job_scheduling import JobScheduling
 from mooring.simulated.controllers.persistent_volume_controller import PersistentVolumeController
+from mooring.simulated.controllers.pod_garbage_collector import PodGarbageCollector
 from mooring.simulated.controllers.pod_group_protection_controller import PodGroupProtectionController
 from mooring.simulated.controllers.replica_set_controller import ReplicaSetController
 from mooring.simulated.controllers.resource_claim_controller import ResourceClaimController
@@ -127,6 +128,7 @@ class SimulatedCluster:
         self._runs |= CronJobController(client, cron_jobs, jobs, events, clock=clock).tasks()
         self.evictions = TaintEvictionController(client, self.nodes, pods, events, clock=clock)
         self._runs |= self.evictions.tasks()
+        self._runs |= PodGarbageCollector(client, self.nodes, pods, clock=clock).tasks()
         self._runs |= EphemeralVolumeController(client, pods, claims, clock=clock).tasks()
         self._runs |= DisruptionController(
             client, budgets, pods, deployments, replica_sets, stateful_sets, self._rest_mapper, events, clock=clock
