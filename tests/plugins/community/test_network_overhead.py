@@ -38,11 +38,10 @@ from mooring.testing import (
 )
 
 
-def a_group(*highest_costs):
+def a_group(*highest_costs, namespace=""):
     """`web` depends on `db`, once for each highest cost."""
-    dependencies = [
-        AppGroupDependency(workload=AppGroupWorkload(selector="db"), max_network_cost=cost) for cost in highest_costs
-    ]
+    db = AppGroupWorkload(selector="db", namespace=namespace)
+    dependencies = [AppGroupDependency(workload=db, max_network_cost=cost) for cost in highest_costs]
     web = AppGroupMember(workload=AppGroupWorkload(selector="web"), dependencies=dependencies)
     return AppGroup(metadata=ObjectMeta(name="shop", namespace="default"), spec=AppGroupSpec(workloads=[web]))
 
@@ -188,6 +187,21 @@ def test_a_dependency_on_a_node_that_is_gone_is_left_out():
 def test_in_scheduler_plugins_a_dependency_on_a_node_that_is_gone_is_an_error():
     with pytest.raises(Fault, match='nodeinfo not found for node name "gone"'):
         overheads(*NODES, placed=[GONE], compatibility="scheduler-plugins")
+
+
+FOREIGN = {
+    "a pod of another namespace does not count": ({}, 1),
+    "but where the AppGroup names its namespace": ({"groups": [a_group(10, namespace="other")]}, 2),
+    "and in scheduler-plugins": ({"compatibility": "scheduler-plugins"}, 2),
+}
+
+
+@pytest.mark.parametrize(("given", "times"), FOREIGN.values(), ids=FOREIGN.keys())
+def test_labels_in_another_namespace(given, times):
+    foreign = a_pod("db", namespace="other", labels={GROUP_LABEL: "shop", WORKLOAD_LABEL: "db"}, node="home")
+    costs, _ = overheads(*NODES, placed=[foreign], **given)
+    alone, _ = overheads(*NODES)
+    assert costs == {name: times * cost for name, cost in alone.items()}
 
 
 def test_what_is_missing_is_logged_once():

@@ -235,7 +235,7 @@ class NetworkOverhead(Plugin):
             return None
         sorts = not self._is_compatible or self._weights_name != MEASURED
         costs = NetworkCosts(topology, self._weights_name, sorts=sorts)
-        return self._overheads(name, dependencies, costs, cycle.nodes)
+        return self._overheads(pod, dependencies, costs, cycle.nodes)
 
     def filter(self, pod: Pod, node: NodeView, cycle: Cycle) -> Rejection | None:
         overheads: Overheads | None = cycle.filter_state(self)
@@ -269,9 +269,12 @@ class NetworkOverhead(Plugin):
         return np.fromiter((overheads.of(node).cost for node in nodes), np.int64, len(nodes))
 
     def _overheads(
-        self, group: str, dependencies: Sequence[AppGroupDependency], costs: NetworkCosts, nodes: NodeRows
+        self, pod: Pod, dependencies: Sequence[AppGroupDependency], costs: NetworkCosts, nodes: NodeRows
     ) -> Overheads | None:
-        members = self._pods.placed(PodsWhere.labelled({GROUP_LABEL: group}))
+        own = {GROUP_LABEL: pod.labels[GROUP_LABEL]}
+        # Who may create pods in another namespace must not move those of this one by a label.
+        namespaces = {pod.namespace, *(each.workload.namespace for each in dependencies)}
+        members = self._pods.placed(PodsWhere.labelled(own, namespaces=None if self._is_compatible else namespaces))
         if not members:
             return None
         found = np.flatnonzero(nodes.where_named({member.node for member in members})).tolist()
@@ -285,6 +288,8 @@ class NetworkOverhead(Plugin):
             selector = member.labels.get(WORKLOAD_LABEL, "")
             for dependency in dependencies:
                 if dependency.workload.selector != selector:
+                    continue
+                if not self._is_compatible and member.namespace not in (pod.namespace, dependency.workload.namespace):
                     continue
                 place = places.get(member.node)
                 if place is not None:
