@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, dataclass_transform
 import msgspec
 
 from mooring.objects.read_only import EMPTY, ReadOnlyDict, refuse_attribute, seal, seal_deeply
-from mooring.objects.wire import Wire
+from mooring.objects.wire import ReadOnlyMeta, Wire
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -73,7 +73,7 @@ class ObjectMeta(Wire):
             seal(self, "labels", "annotations")
 
 
-class _KindMeta(msgspec.StructMeta):
+class _KindMeta(ReadOnlyMeta):
     """Lets a class statement declare its kind: `class Quota(CustomResource, group=…, version=…, plural=…)`.
 
     Fields are by keyword in every subclass, so that one without a default may follow `metadata`.
@@ -102,7 +102,6 @@ class _KindMeta(msgspec.StructMeta):
         status_subresource: bool = True,
         **options: Any,
     ) -> Any:
-        options.pop("frozen", None)  # for type checkers: msgspec would forbid, too, to keep what is computed once
         created = super().__new__(mcls, name, bases, namespace, **({"kw_only": True} | options))
         if version is not None:
             created.KIND = Kind(group, version, kind or name, plural or name.lower() + "s", scope == "Namespaced")

@@ -15,17 +15,20 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
+INSTEAD = "change a copy, such as dict(pod.labels), or the pod itself by the service PodWriter"
+
+
 class ReadOnlyError(AttributeError, TypeError):
     """A write to what is shared. Python raises the one type for attributes and the other for items."""
 
 
 def _refuse_item(*_: object, **__: object) -> Never:
-    raise ReadOnlyError("objects that plugins see are read-only; change a copy: dict(…), list(…)")
+    raise ReadOnlyError(f"objects that plugins see are read-only; {INSTEAD}")
 
 
 def refuse_attribute(self: object, name: str, *_: object) -> Never:
     """`__setattr__` and `__delattr__` of what is read-only."""
-    raise ReadOnlyError(f"{type(self).__name__}.{name} is read-only: objects that plugins see are not changed")
+    raise ReadOnlyError(f"{type(self).__name__}.{name} is read-only; {INSTEAD}")
 
 
 class ReadOnlyDict(dict[K, V], Generic[K, V]):
