@@ -10,6 +10,8 @@ from tests.why.clusters import owned, recomputing
 from mooring.framework import Pod
 from mooring.objects import Node
 from mooring.objects.meta import ObjectMeta
+from mooring.objects.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
+from mooring.objects.selectors import LabelSelector
 from mooring.plugins.community.capacity_scheduling.quotas import ElasticQuota
 from mooring.plugins.community.coscheduling.pod_groups import GROUP_LABEL
 from mooring.testing import a_node_object, a_pod
@@ -120,3 +122,14 @@ def test_a_pod_of_the_same_quota_is_no_help():
     pods = [a_pod("old", cpu="4", node="full"), a_pod("theirs", namespace="lab", cpu="100m", node="full")]
     assert deletions(FULL, pods, a_pod("new", cpu="4"), configuration=CAPACITY, objects=quotas) == []
     assert deletions(FULL, pods[:1], a_pod("new", cpu="4"), configuration=CAPACITY) == ["delete default/old"]
+
+
+@pytest.mark.parametrize(("allowed", "expected"), [(0, []), (1, ["delete default/old"])])
+def test_a_pod_that_a_disruption_budget_protects_stays(allowed: int, expected: list[str]):
+    budget = PodDisruptionBudget(
+        metadata=ObjectMeta(name="old", namespace="default", uid="b"),
+        spec=PodDisruptionBudgetSpec(selector=LabelSelector(match_labels={"app": "old"})),
+        status=PodDisruptionBudgetStatus(disruptions_allowed=allowed),
+    )
+    old = a_pod("old", cpu="4", node="full", labels={"app": "old"})
+    assert deletions(FULL, [old], a_pod("new", cpu="4"), objects=[budget]) == expected

@@ -1,7 +1,7 @@
 """Deletion of pods: the fewest of some candidates without which a plugin accepts the node.
 
-Not of pods that belong with the pod: of its controller, its pod group or its quota. What a controller creates again is
-decided again when the proposal is verified.
+Not of pods that belong with the pod (of its controller, its pod group or its quota), nor of those that a disruption
+budget protects. What a controller creates again is decided again when the proposal is verified.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from mooring.framework import PlacedPod, Pod
+from mooring.objects.policy import PodDisruptionBudget
 from mooring.plugins.community.capacity_scheduling.quotas import ElasticQuota
 from mooring.plugins.community.coscheduling.pod_groups import GROUP_LABEL
 from mooring.why.changes import ProposedChange, command
@@ -81,6 +82,7 @@ def _can_go(case: RejectedNode, pod: PlacedPod) -> bool:
         pod.uid != case.pod.uid
         and pod.priority < SYSTEM_CRITICAL
         and not _comes_back(known)
+        and not _is_protected(case, pod)
         and not (known is not None and _belongs_with(case, known))
     )
 
@@ -93,6 +95,17 @@ def _comes_back(pod: Pod | None) -> bool:
     """Whether its owner creates it again at once, on the same node."""
     owners = pod.metadata.owner_references if pod is not None else ()
     return any(owner.controller and owner.kind in STAYS for owner in owners)
+
+
+def _is_protected(case: RejectedNode, pod: PlacedPod) -> bool:
+    """Whether a PodDisruptionBudget allows no eviction of it now; a deletion would not respect that."""
+    return any(
+        budget.namespace == pod.namespace
+        and budget.spec.selector is not None
+        and budget.status.disruptions_allowed <= 0
+        and budget.spec.selector.matches(pod.labels)
+        for budget in case.recomputation.known(PodDisruptionBudget)
+    )
 
 
 def _belongs_with(case: RejectedNode, other: Pod) -> bool:
