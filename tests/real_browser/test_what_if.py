@@ -50,6 +50,7 @@ def test_a_pasted_pod_is_placed_and_not_created(tab: Tab, shop_page: Served, clu
 
 
 def test_the_outcome_of_an_earlier_input_is_marked_beside_a_mistake(tab: Tab, shop_page: Served) -> None:
+    tab.allow("status of 400")
     shop_page.open(tab, "/what-if")
     page = tab.page
     results, problem = page.locator("#results"), page.locator("#what-if-problem")
@@ -67,6 +68,7 @@ def test_the_outcome_of_an_earlier_input_is_marked_beside_a_mistake(tab: Tab, sh
 
 
 def test_a_comparison_is_marked_beside_a_mistake(tab: Tab, shop_page: Served) -> None:
+    tab.allow("status of 400")
     shop_page.open(tab, "/compare")
     page = tab.page
     expect(page.locator("#results")).to_contain_text("Outcome")

@@ -25,7 +25,7 @@ def test_a_file_without_the_loads_that_plugins_read_is_noted():
         assert mirror.notes == ["TargetLoadPacking reads data of another system, which is not known here."]
 
 
-async def test_a_cluster_that_runs_has_a_note_about_the_loads_that_plugins_read(server):
+async def test_a_cluster_that_runs_has_a_note_about_the_loads_that_plugins_read(server, capsys):
     server.load([NODE])
     registry = catalogue()
     configuration = load_configuration(LOAD_AWARE, source="the test", registry=registry).configuration
@@ -33,6 +33,9 @@ async def test_a_cluster_that_runs_has_a_note_about_the_loads_that_plugins_read(
         (note,) = mirror.notes
         assert note.startswith("TargetLoadPacking reads ")
         assert "not known here" not in note
+    assert (
+        'fetch data by themselves, beside those of a scheduler" plugins="TargetLoadPacking"' in capsys.readouterr().err
+    )
 
 
 def test_a_what_if_uses_the_loads_that_are_known_and_sends_no_request():
