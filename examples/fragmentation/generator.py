@@ -30,14 +30,21 @@ POD_COLUMNS = (
 
 
 def generate(folder: Path, nodes: int = 12, pods: int = 120, seed: int = 1, workload: str = "default") -> None:
-    """Write a node list and a pod list."""
+    """Write a node list and a pod list, which have the names of the published ones: those are not replaced."""
     draw = random.Random(seed)
     node_rows = [(f"node-{number:04}", *draw.choice(KINDS)) for number in range(nodes)]
     pod_rows = [_pod(f"pod-{number:04}", draw) for number in range(pods)]
+    lists = {
+        folder / NODES: _text(NODE_COLUMNS, node_rows),
+        folder / PODS.format(workload): _text(POD_COLUMNS, pod_rows),
+    }
     try:
+        for file, text in lists.items():
+            if file.exists() and file.read_bytes() != text.encode():
+                raise OperatorMistake(f"{file} exists and has other rows; name a new folder.")
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / NODES, _text(NODE_COLUMNS, node_rows))
-        write_whole(folder / PODS.format(workload), _text(POD_COLUMNS, pod_rows))
+        for file, text in lists.items():
+            write_whole(file, text)
     except OSError as error:
         raise OperatorMistake(f"The trace cannot be written to {folder}: {error.strerror or error}.") from error
 

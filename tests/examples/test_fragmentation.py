@@ -366,3 +366,13 @@ def test_a_comparison_counts_equal_points():
     published["w", "P", 42, "frag_ratio"] = ["1.01"] + ["1.00"] * (len(LOADS) - 1)
     [line] = compared([row], published)
     assert "alloc 131, frag 131, frag_ratio 130" in line
+
+
+def test_a_published_list_is_not_replaced_by_a_generated_one(tmp_path: Path):
+    generate(tmp_path)
+    generate(tmp_path)  # the same rows
+    published = tmp_path / "openb_pod_list_default.csv"
+    published.write_text("name,cpu_milli\n")
+    with pytest.raises(OperatorMistake, match="exists and has other rows; name a new folder"):
+        generate(tmp_path)
+    assert published.read_text() == "name,cpu_milli\n"
