@@ -17,7 +17,7 @@ from mooring.base.errors import Fault
 from mooring.cli.child_cluster import child_cluster
 from mooring.cli.common import registry_with
 from mooring.cli.demo.show import Show
-from mooring.cli.demo.traffic import Measured, measured_traffic
+from mooring.cli.demo.traffic import LOOK_AGAIN_SECONDS, Measured, measured_traffic
 from mooring.cli.plugin_definitions import DEFINITIONS, custom_kinds
 from mooring.client import ApiClient, Reflector, load_kubeconfig
 from mooring.config import load_configuration
@@ -27,6 +27,7 @@ from mooring.objects.object_store import Present
 from mooring.scheduler import Scheduler, build_scheduler
 
 PATIENCE_SECONDS = 45.0
+EVENT_TRIES = 50
 NO_PROMETHEUS = "http://prometheus.invalid"
 
 Document = dict[str, Any]
@@ -165,6 +166,18 @@ async def _or_fail(running: asyncio.Task[None], step: Any) -> None:
         doing.cancel()
 
 
+async def events_with(client: ApiClient, pod: str) -> list[Document]:
+    """The events, with that about this pod's binding: another process records it after the binding. Without it, if it
+    does not come."""
+    found: list[Document] = []
+    for _ in range(EVENT_TRIES):
+        found = await client.list(EVENTS, "default")
+        if any(each["regarding"]["name"] == pod and each["reason"] == "Scheduled" for each in found):
+            break
+        await asyncio.sleep(LOOK_AGAIN_SECONDS)
+    return found
+
+
 async def _story(
     client: ApiClient, scheduler: Scheduler, traffic: Measured, show: Show, custom: list[type[CustomResource]]
 ) -> None:
@@ -211,7 +224,7 @@ async def _story(
         )
         await scheduler.reporter.recorder.flush(5.0)
         show.table([(pod, scheduler.decision_log.read(pod.key)) for pod in pods.by_name.values()])
-        show.events(await client.list(EVENTS, "default"))
+        show.events(await events_with(client, "random-by-program"))
         show.end()
     finally:
         watching.cancel()
