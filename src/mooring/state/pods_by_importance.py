@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.framework import BoolArray, IntArray
+from mooring.framework import BoolArray, IntArray, PodsWhere
+from mooring.framework.label_columns import LabelColumns
 from mooring.framework.preemption import by_importance
 from mooring.framework.verdicts import FloatArray
 from mooring.objects.placed import PlacedPod
@@ -28,6 +30,10 @@ MOST_CLASSES = 100_000
 """More different pods than this are forgotten, and read again."""
 FEW_UNUSED = 4_096
 """Fewer places than this that no node uses any more are no reason to write all nodes again."""
+
+FEW_CLASSES = 32
+"""More classes than this are matched at once."""
+NAMESPACE, DELETED = " namespace", " deleted"
 
 Number = Callable[[PlacedPod], int]
 Alike = Callable[[PlacedPod], Hashable]
@@ -157,6 +163,8 @@ class PodsAlike:
         self._class_of: dict[Hashable, int] = {}
         self._examples: list[PlacedPod] = []
         self._numbers: dict[Hashable, IntArray] = {}
+        self._columns: tuple[bytes, LabelColumns] | None = None
+        """The labels of the classes that were matched last."""
 
     def __len__(self) -> int:
         return len(self._examples)
@@ -182,10 +190,34 @@ class PodsAlike:
         found: IntArray = known.take(classes)
         is_unknown = found == UNKNOWN
         if is_unknown.any():
-            for each in np.unique(classes[is_unknown]).tolist():
-                known[each] = number(self._examples[each])
+            unknown = np.unique(classes[is_unknown])
+            if len(unknown) > FEW_CLASSES and isinstance(key, PodsWhere):
+                known[unknown] = self._moving(key, unknown)
+            else:
+                known[unknown] = [number(self._examples[each]) for each in unknown.tolist()]
             found = known.take(classes)
         return found
+
+    def _moving(self, where: PodsWhere, classes: IntArray) -> BoolArray:
+        """`moves`, for many classes by labels, namespace and deletion: a pod may have thousands of terms."""
+        same = classes.tobytes()
+        if self._columns is None or self._columns[0] != same:
+            examples = [self._examples[each] for each in classes.tolist()]
+            # Namespace and deletion are read as labels of their own, whose keys no pod can have.
+            labels = [
+                {**pod.labels, NAMESPACE: pod.namespace, **({DELETED: ""} if pod.is_terminating else {})}
+                for pod in examples
+            ]
+            self._columns = same, LabelColumns(labels, {key for each in labels for key in each})
+        requirements = chain.from_iterable(where.selectors)
+        if where.namespaces is not None:
+            requirements = chain([(NAMESPACE, "In", tuple(where.namespaces))], requirements)
+        if not where.what_if_counts_all:
+            if where.none:
+                return np.zeros(len(classes), np.bool_)
+            if not where.terminating:
+                requirements = chain([(DELETED, "DoesNotExist", ())], requirements)
+        return self._columns[1].matching(requirements)
 
 
 def _grown(column: NDArray[Any], size: int, empty: int) -> NDArray[Any]:

@@ -28,10 +28,14 @@ class Budgets:
         self._disrupted: dict[int, set[str]] = {}
         """By budget the names of pods that the API server is evicting already: they have been counted."""
 
+    def are_any(self) -> bool:
+        """Whether any budget protects pods."""
+        self._read()
+        return self._selectors.is_any
+
     def violating(self, lower: LowerPriorityPods) -> BoolArray | None:
         """Which pods would violate one, if those of a node were evicted in their order; None: none of them."""
-        self._read()
-        if not self._selectors.is_any:
+        if not self.are_any():
             return None
         classes = lower.numbers(self._selectors, self._selectors.class_of, labels_and_namespace)
         group = self._selectors.groups(classes)

@@ -91,8 +91,10 @@ class Search:
         self._refused.append([(nodes.rows[~lower.has_any], NO_VICTIMS)])
         if not len(lower):
             return None
-        with self._what_if.caused_by_others(self._budgets.others_share(self._pod.namespace)):
-            violating = self._budgets.violating(lower)
+        violating = None
+        if self._budgets.are_any():
+            with self._what_if.caused_by_others(self._budgets.others_share(self._pod.namespace)):
+                violating = self._budgets.violating(lower)
         order = None if violating is None else np.argsort(2 * lower.node + ~violating, kind="stable")
         found = self._what_if.victims(self._pod, lower, order)
         self._refused.append(found.refusals)
