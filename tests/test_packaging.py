@@ -20,8 +20,8 @@ import mooring_conformance
 
 ROOT = Path(__file__).parents[1]
 CONFORMANCE = ROOT / "conformance"
-LARGEST_WHEEL = 2_000_000
-"""In bytes. It is about 1.6 MB; with the recorded decisions it would be 5."""
+LARGEST_WHEEL = 2_100_000
+"""In bytes. It is about 2 MB; with the recorded decisions it would be 5."""
 PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 PINNED = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==(?P<version>\S+)(?: ; (?P<marker>.*?))? \\$", re.MULTILINE)
