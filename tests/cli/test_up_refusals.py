@@ -157,7 +157,7 @@ def test_every_wrong_object_of_a_dump_is_named(mooring: Mooring, command: str):
     assert result.code == 2
     assert "dump.yaml has 2 problems." in result.err
     assert 'Node "Big_One"' in result.err
-    assert 'Pod "default/web" (line 5)\n    Pod "web" is invalid: spec.containers: Required value' in result.err
+    assert 'Pod "default/web" (line 5)\n    spec.containers: Required value' in result.err
     assert not Path("mooring.kubeconfig").exists()
 
 
