@@ -152,10 +152,11 @@ class EngineCycle:
 class PluginCycle:
     """The framework's `Cycle`: all that plugins see of an attempt. There is no way from it to the state."""
 
-    __slots__ = ("_filter_states", "_reference", "_score_states")
+    __slots__ = ("_budget", "_filter_states", "_pod", "_reference", "_score_states", "_state")
 
     def __init__(self, cycle: EngineCycle) -> None:
         self._reference = ref(cycle)  # a cycle of references would keep every decision until a garbage collection
+        self._pod, self._state, self._budget = cycle.pod, cycle.state, cycle.budget
         self._filter_states = cycle.filter_states
         self._score_states = cycle.score_states
 
@@ -176,7 +177,7 @@ class PluginCycle:
 
     @property
     def nodes(self) -> Rows:
-        return self._cycle.state.nodes
+        return self._state.nodes
 
     def filter_state(self, plugin: Plugin) -> Any:
         try:
@@ -204,23 +205,20 @@ class PluginCycle:
         return cycle.state.tally(pods, key, on)
 
     def total(self, pods: PodsWhere, resource: str) -> int:
-        cycle = self._cycle
-        if cycle.budget is not None:
-            cycle.budget.check()
-        return cycle.state.total(pods, resource)
+        if self._budget is not None:
+            self._budget.check()
+        return self._state.total(pods, resource)
 
     def existing_affinity_terms(self, kind: TermKind, namespace_labels: Labels) -> Sequence[tuple[Term, DomainCounts]]:
-        cycle = self._cycle
-        if cycle.budget is not None:
-            cycle.budget.check()
-        return cycle.state.existing_affinity_terms(cycle.pod, kind, namespace_labels)
+        if self._budget is not None:
+            self._budget.check()
+        return self._state.existing_affinity_terms(self._pod, kind, namespace_labels)
 
     def claim_uses(self, claims: Collection[str]) -> int:
-        cycle = self._cycle
-        return cycle.state.claim_uses(cycle.pod.namespace, claims)
+        return self._state.claim_uses(self._pod.namespace, claims)
 
     def image(self, name: str) -> Image | None:
-        return self._cycle.state.image(name)
+        return self._state.image(name)
 
     def add_to_binding(
         self,
