@@ -83,8 +83,8 @@ class Neighbour:
 
 
 @st.composite
-def pods(draw: st.DrawFn, many: st.SearchStrategy[int] = MANY) -> Pod:
-    count, operator = draw(many), draw(OPERATORS)
+def pods(draw: st.DrawFn) -> Pod:
+    count, operator = draw(MANY), draw(OPERATORS)
     selectors = [a_selector(operator, number, draw(st.just(3))) for number in range(count)]
     key = draw(st.sampled_from([HOST, ZONE, "no-such-key"]))
     shape = draw(st.sampled_from(["near", "away", "rather_near", "rather_away", "soft", "hard"]))
@@ -124,7 +124,7 @@ def quotas(draw: st.DrawFn) -> list[KubeObject]:
 
 NEIGHBOURS = st.builds(
     lambda bound, pending, *objects: Neighbour(bound, pending, [each for some in objects for each in some]),
-    st.lists(pods(many=st.sampled_from([1, 20])), max_size=2),  # more of running pods cost others: docs/security.md
+    st.lists(pods(), max_size=2),
     st.lists(pods(), max_size=3),
     st.just([]) | budgets(),
     st.just([]) | quotas(),

@@ -108,3 +108,19 @@ def test_a_preemptor_with_many_terms_is_matched_with_all_pods_at_once() -> None:
     away = [a_term({"idx": f"none-{each}"}, HOST) for each in range(300)]
     pod = a_pod("many", namespace="victim", cpu="3500m", priority=1000, affinity=pod_rules(away=away))
     assert calls_of(partial(decide, profile, pod, state)) < 200_000
+
+
+def test_a_preemptor_that_many_terms_of_running_pods_select_is_evaluated_on_all_nodes_at_once() -> None:
+    calls = []
+    for terms in (0, 150, 600):
+        services = Services()
+        profile, state = default_profile(services), full_cluster(services)
+        if terms:
+            away = [a_term(nearly_all_pods(each), HOST, namespaces=["victim"]) for each in range(terms)]
+            state.set_pod(placed(a_pod("evil", cpu="1m", affinity=pod_rules(away=away)), "node-0"))
+        pod = a_pod("victim", namespace="victim", cpu="3500m", priority=1000)
+        assert decide(profile, pod, state).plan is not None
+        calls.append(calls_of(partial(decide, profile, pod, state)))
+    alone, *beside = calls
+    # Each term is held against the pod, once.
+    assert [beside[0] < alone + 150 * 40, beside[1] < alone + 600 * 40] == [True, True], calls

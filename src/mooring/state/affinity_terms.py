@@ -26,7 +26,7 @@ from mooring.state.columns import Column, InternedColumn
 from mooring.state.selectors_by_label import SelectorsByLabel
 from mooring.state.table import NodeTable
 from mooring.state.tallies import MOSTLY_EMPTY
-from mooring.state.views import NotComputable, Rows
+from mooring.state.views import Rows
 from mooring.state.what_if_rows import WhatIfRows
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -67,20 +67,6 @@ class TermTally:
     def close(self) -> None:
         """The count is no longer kept."""
         self._column.pins -= 1
-
-    def copy(self) -> TermTally:
-        """The counts of now, for one decision."""
-        copied = TermTally.__new__(TermTally)
-        copied._carried_by = _not_computable
-        copied._column, copied._by_domain, copied._shown = self._column, dict(self._by_domain), None
-        copied._total = self._total
-        return copied
-
-    def add(self, other: TermTally) -> None:
-        """Count those of another term by the same label too."""
-        for domain, carriers in other._by_domain.items():
-            self._by_domain[domain] = self._by_domain.get(domain, 0) + carriers
-        self._total += other.total
 
     def count(self, row: int, carriers: int) -> None:
         """So many more carriers on this row."""
@@ -128,6 +114,10 @@ class TermTally:
     def _times_carried(self, pod: PlacedPod) -> int:
         return sum(carried.tally is self for carried in self._carried_by(pod))
 
+    def merged(self) -> MergedTally:
+        """The counts of now, to which those of others are added."""
+        return MergedTally(self._column, self._carried_by)
+
     def lacking(self, nodes: NodeRows) -> BoolArray:
         lacking: BoolArray = self._codes(nodes) == 0
         return lacking
@@ -152,6 +142,29 @@ class TermTally:
         """The counts by domain, for people and tests."""
         domains = np.unique(self._column.codes.data).tolist()
         return {str(self._column.values[code]): self._by_domain.get(code, 0) for code in domains if code}
+
+
+class MergedTally(TermTally):
+    """The sum of the counts of many terms by the same label, as they are at one decision."""
+
+    __slots__ = ("_of",)
+
+    def __init__(
+        self, column: InternedColumn[str | None], carried_by: Callable[[PlacedPod], tuple[ExistingTerm, ...]]
+    ) -> None:
+        self._column, self._carried_by = column, carried_by
+        self._by_domain, self._shown, self._total = {}, None, 0
+        self._of: set[TermTally] = set()
+
+    def add(self, other: TermTally) -> None:
+        """Count the carriers of this term, too."""
+        self._of.add(other)
+        for domain, carriers in other._by_domain.items():
+            self._by_domain[domain] = self._by_domain.get(domain, 0) + carriers
+        self._total += other.total
+
+    def _times_carried(self, pod: PlacedPod) -> int:
+        return sum(carried.tally in self._of for carried in self._carried_by(pod))
 
 
 class ExistingTerm:
@@ -298,21 +311,16 @@ class AffinityTerms:
         return carried
 
 
-def _not_computable(_: PlacedPod) -> tuple[ExistingTerm, ...]:
-    raise NotComputable("carriers of merged terms")
-
-
 def _merged(found: list[tuple[Term, TermTally]]) -> list[tuple[Term, TermTally]]:
     """A pod with thousands of terms must not cost every other pod as many columns."""
-    sums: dict[tuple[int, str], tuple[Term, TermTally]] = {}
+    sums: dict[tuple[int, str], tuple[Term, MergedTally]] = {}
     for term, tally in found:
         if not tally.total:
             continue
         same = (term.weight, term.term.topology_key)
         if (known := sums.get(same)) is None:
-            sums[same] = term, tally.copy()
-        else:
-            known[1].add(tally)
+            known = sums[same] = term, tally.merged()
+        known[1].add(tally)
     return list(sums.values())
 
 
