@@ -132,6 +132,21 @@ def test_a_plugin_that_skipped_still_skips_in_a_what_if() -> None:
     assert next(skips, None) is None
 
 
+@pytest.mark.parametrize("reads_pods", [True, False])
+def test_a_what_if_about_another_pod_prepares_the_filters_for_that_pod(reads_pods) -> None:
+    fits: list[bool] = []
+
+    def post_filter(pod: Any, refused: Any, what_if: Any) -> Any:
+        [node] = refused.resolvable_nodes()
+        fits.extend(what_if.fits(each, node) for each in (pod, a_pod("small", cpu="1"), a_pod("large", cpu="9")))
+        return Refusal()
+
+    fit = Fit()
+    fit.pre_filter_reads_pods = reads_pods  # type: ignore[misc]
+    decide(a_profile(fit, made("Look", post_filter=post_filter)), a_pod(cpu="8"), a_state("a"))
+    assert fits == [False, True, False]
+
+
 def test_without_nodes_no_post_filter_runs() -> None:
     """4.3.1: without nodes no plugin rejects the pod."""
     assert decide(a_profile(made("X", post_filter=lambda *_: 1 / 0)), a_pod(), a_state()).post_filtered.results == ()

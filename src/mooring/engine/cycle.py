@@ -100,16 +100,18 @@ class EngineCycle:
     def for_what_if(self, pod: Pod) -> EngineCycle:
         """A cycle to run filters again inside a what-if: with states of its own, but plugins that skipped still skip.
 
-        States of pre_filters that do not read pods on nodes still hold.
+        States of pre_filters that do not read pods on nodes still hold. For another pod nothing of this one's does.
         """
         other = EngineCycle(self.profile, pod, self.state, self.attempt, self.seed, budget=self.budget)
+        other._values = self._values
+        if pod is not self.pod:
+            return other
         other.skipped_filters = set(self.skipped_filters)
         for plugin in self.profile.pre_filters:
             if not plugin.pre_filter_reads_pods and plugin.name in self.filter_states:
                 other.filter_states[plugin.name] = self.filter_states[plugin.name]
                 if plugin.name in self.limits:
                     other.limits[plugin.name] = self.limits[plugin.name]
-        other._values = self._values
         return other
 
     def end(self) -> None:
