@@ -17,6 +17,11 @@ class computed_once(Generic[V]):  # noqa: N801  # it is written as a decorator
         self._compute = compute
         self._name = compute.__name__
         self.__doc__ = compute.__doc__
+        self._store: Callable[[Any, str, Any], None] = setattr
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        if issubclass(owner, msgspec.Struct):
+            self._store = msgspec.Struct.__setattr__  # also where the struct is read-only
 
     @overload
     def __get__(self, instance: None, owner: type) -> computed_once[V]: ...
@@ -27,8 +32,5 @@ class computed_once(Generic[V]):  # noqa: N801  # it is written as a decorator
             return self
         value = self._compute(instance)
         # Not through `__dict__`: Python 3.11 calls methods faster on objects whose dictionary nothing has read.
-        if isinstance(instance, msgspec.Struct):
-            msgspec.Struct.__setattr__(instance, self._name, value)  # also where the struct is read-only
-        else:
-            setattr(instance, self._name, value)
+        self._store(instance, self._name, value)
         return value

@@ -44,7 +44,10 @@ class ResourceRequirements(Wire):
     claims: tuple[ContainerClaim, ...] = ()
 
     def __post_init__(self) -> None:
-        seal(self, "requests", "limits")
+        if type(self.requests) is not ReadOnlyDict:
+            seal(self, "requests")
+        if type(self.limits) is not ReadOnlyDict:
+            seal(self, "limits")
 
 
 class ContainerPort(Wire):

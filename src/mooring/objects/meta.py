@@ -69,8 +69,10 @@ class ObjectMeta(Wire):
     deletion_timestamp: str | None = None
 
     def __post_init__(self) -> None:
-        if type(self.labels) is not ReadOnlyDict or type(self.annotations) is not ReadOnlyDict:
-            seal(self, "labels", "annotations")
+        if type(self.labels) is not ReadOnlyDict:
+            seal(self, "labels")
+        if type(self.annotations) is not ReadOnlyDict:
+            seal(self, "annotations")
 
 
 class _KindMeta(ReadOnlyMeta):
