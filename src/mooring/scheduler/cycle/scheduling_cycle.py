@@ -1,8 +1,8 @@
 """The scheduling cycle: one pod, from the queue to the start of its binding cycle, or back into the queue.
 
-`schedule_one` is the main path; read it first. It awaits nothing but extenders, so the state does not change under a
-decision. A bug, in a plugin or in the scheduler, costs the pod one attempt; it never loses the pod and never ends the
-loop.
+`schedule_one` is the main path; read it first. For a pod by itself it awaits nothing but extenders, so the state does
+not change under a decision; for a pod group also plugins that undo a trial. A reload waits for the end of both. A bug,
+in a plugin or in the scheduler, costs the pod one attempt; it never loses the pod and never ends the loop.
 """
 
 from __future__ import annotations
